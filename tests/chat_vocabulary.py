@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
 import tokenizers
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from trimtab.counting import MistralCounter, counter_for
 from trimtab.models import Framing
@@ -170,3 +171,25 @@ def _byte_letters() -> dict[int, str]:
     letters = {byte: chr(byte) for byte in printable}
     others = [byte for byte in range(256) if byte not in letters]
     return letters | {byte: chr(256 + at) for at, byte in enumerate(others)}
+
+
+@lru_cache(maxsize=1)
+def small_tokenizer() -> Tokenizer:
+    """Make a tokenizer of few words, which a worker reads in no time."""
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        special_tokens=list(SPECIAL), initial_alphabet=alphabet, show_progress=False
+    )
+    made.train_from_iterator(["the user and the assistant see a flight to the lake " * 2, "xxxx"], trainer)
+    return made
+
+
+def write_small_model(folder: Path) -> Path:
+    """Write it and CHATML as Hugging Face keeps them; the template in a file of its own as well."""
+    folder.mkdir()
+    small_tokenizer().save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": CHATML}), "utf-8")
+    (folder / "other.jinja").write_text(CHATML, "utf-8")
+    return folder

@@ -145,7 +145,7 @@ def as_ui_messages(messages: Sequence[Message]) -> list[Message] | None:
             }
             for part in _vercel_parts(content)
         ]
-        if any(part["type"] == "file" and ":" not in part["url"][:6] for part in parts):
+        if any(part["type"] == "file" and ":" not in str(part["url"])[:6] for part in parts):
             return None
         if role == "system" and len(parts) != 1:
             return None

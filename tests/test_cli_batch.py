@@ -18,8 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.chat_vocabulary import write_small_model
 from trimtab import Budget, cli
 from trimtab.batch import BatchTask, Operation
+from trimtab.counting import counter_from_tokenizer
 
 CHAT = [{"role": ("user", "assistant")[n % 2], "content": f"{n} " * 40} for n in range(20)]
 
@@ -270,6 +272,69 @@ def _read(main: int) -> bytes:
         return os.read(main, 4_096)
     except OSError:  # the other side was closed
         return b""
+
+
+# Training data.
+
+
+ROAD = "The lake road is closed for repairs until the end of June, so take the forest track instead. " * 8
+CASE = [
+    {"role": "user", "content": f"Q1 {ROAD}"},
+    {"role": "assistant", "content": "A1"},
+    {"role": "user", "content": f"Q2 {ROAD}"},
+    {"role": "assistant", "content": f"A2 {ROAD}"},
+]
+"""Case 08: a chat whose last answer was cut, and trained on."""
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    """Write it as a line."""
+    (tmp_path / "in.jsonl").write_text(json.dumps({"messages": CASE}) + "\n", "utf-8")
+    return tmp_path / "in.jsonl"
+
+
+def test_case_08_is_said_without_the_flag_and_set_aside_with_it(lines: Path, tmp_path: Path) -> None:
+    """The line and the number say what was cut; the reason of the row is counted apart."""
+    options = ["--budget", "180", "--model", "gpt-4o", "--workers", "1", "--output"]
+    found = run("fit", lines, tmp_path / "a.jsonl", *options, "text")
+    said = "1 assistant message was shortened; for training data use --for training"
+    assert (found.exit_code, found.stdout) == (0, f"1 row in 1 file; {said}\n")
+    found = run("fit", lines, tmp_path / "b.jsonl", *options, "json", "--for", "training")
+    summary = json.loads(found.stdout)
+    assert (found.exit_code, summary["errors"]) == (1, {"BudgetExceededError": 1})
+    assert (summary["failed_rows"], summary["cut_targets"]) == (1, 0)
+    assert "the turn of the last answer that is trained on needs 337 tokens" in found.stderr
+    assert "messages" not in json.loads((tmp_path / "b.jsonl").read_text("utf-8"))
+
+
+def test_what_would_change_a_message_is_refused_in_words_of_options(lines: Path, tmp_path: Path) -> None:
+    """Each by its name."""
+    options = ("fit", lines, tmp_path / "out.jsonl", "--for", "training", "--budget", "99")
+    for option, said in (
+        (("--policy", "agent"), "--policy says what is cut, and --for training cuts no message"),
+        (("--repair",), "--repair rewrites messages, and --for training keeps them as they are"),
+    ):
+        found = run(*options, *option)
+        assert (found.exit_code, said in found.output) == (2, True)
+
+
+def test_rows_are_counted_by_the_template_of_a_model(lines: Path, tmp_path: Path) -> None:
+    """Of a folder, of a tokenizer.json, of a template beside one; and not by two counters."""
+    folder = write_small_model(tmp_path / "acme-8b")
+    expected = counter_from_tokenizer(folder).count_whole(CASE[2:], answer_begins=False)
+    for name in ("", "tokenizer.json", "other.jinja"):
+        out = tmp_path / f"out-{name}.jsonl"
+        budget = ("--budget", str(expected + 1), "--workers", "1")
+        found = run("fit", lines, out, "--for", "training", "--template", folder / name, *budget)
+        assert found.exit_code == 0, found.output
+        line = json.loads(out.read_text("utf-8"))
+        assert (line["messages"], line["tokens_after"]) == (CASE[2:], expected)
+    options = ("fit", lines, tmp_path / "no.jsonl", "--budget", "99", "--template")
+    found = run(*options, folder, "--counter", "chars:4")
+    assert (found.exit_code, "give one of them" in found.output) == (2, True)
+    found = run(*options, folder / "none.jinja")
+    assert (found.exit_code, "cannot be read" in found.output) == (2, True)
 
 
 @pytest.mark.parametrize("operation", ["count", "fit", "replay"])

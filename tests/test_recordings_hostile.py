@@ -79,10 +79,15 @@ SPANS = [
         "events": [{"attributes": {"ai.prompt.messages": "[]"}}],
     },
 ]
-RECORDINGS = [VERCEL, SPANS, {"resourceSpans": [{"scopeSpans": [{"spans": SPANS}]}]}]
-RECORDINGS += [one for _, one in refused.RECORDINGS]
-RECORDINGS += [claude_session(), codex_session()]
-JUNK = [
+RECORDINGS = [
+    VERCEL,
+    SPANS,
+    {"resourceSpans": [{"scopeSpans": [{"spans": SPANS}]}]},
+    *(one for _, one in refused.RECORDINGS),
+    claude_session(),
+    codex_session(),
+]
+JUNK: list[Any] = [
     None,
     7,
     -1.5,

@@ -79,6 +79,34 @@ def test_instructions_tools_and_model_may_stand_beside_the_messages() -> None:
     assert found.body["tools"] == [{"type": "function", "function": function}]
 
 
+def test_instructions_may_be_a_text_and_parts_may_be_none() -> None:
+    """Some write the one, and the other is a message that says nothing."""
+    found = read({"messages": [QUESTION, {"role": "assistant", "parts": []}], "system": "Be brief."})
+    assert [one["content"] for one in found.body["messages"]] == ["Be brief.", "Sky?", ""]
+
+
+def test_values_of_otlp_are_taken_out_of_their_wrapping() -> None:
+    """Lists and mappings that are no JSON in a text, too."""
+    words = [
+        {"key": "type", "value": {"stringValue": "text"}},
+        {"key": "content", "value": {"stringValue": "Sky?"}},
+    ]
+    text = {"kvlistValue": {"values": words}}
+    message = {
+        "kvlistValue": {
+            "values": [
+                {"key": "role", "value": {"stringValue": "user"}},
+                {"key": "parts", "value": {"arrayValue": {"values": [text]}}},
+            ]
+        }
+    }
+    recorded = {"key": "gen_ai.input.messages", "value": {"arrayValue": {"values": [message]}}}
+    assert read([{"attributes": [recorded]}]).body["messages"] == CHAT[:1]
+    bill = {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "many"}}
+    with pytest.raises(FormatError, match="intValue is no whole number"):
+        read_foreign([{"attributes": [recorded, bill]}])
+
+
 @pytest.mark.parametrize(
     ("part", "written"),
     [

@@ -11,6 +11,7 @@ import pytest
 from trimtab import fit, validate
 from trimtab.errors import FormatError
 from trimtab.formats import ForeignConversation, read_foreign
+from trimtab.formats.recordings import reader_of
 
 PIXEL = "iVBORw0KGgo="
 RESULT = {"type": "tool-result", "toolCallId": "a", "toolName": "look"}
@@ -250,6 +251,31 @@ def test_attachments_of_version_4_are_files() -> None:
     assert messages_in(listed)[0]["content"][1] == {"type": "image_url", "image_url": {"url": DATA_URL}}
 
 
+@pytest.mark.parametrize(
+    ("state", "content"),
+    [
+        ({"state": "output-available", "output": "x"}, "x"),
+        ({"state": "output-available", "output": [1]}, "[1]"),
+        ({"state": "output-error", "errorText": "no", "rawInput": "{"}, "no"),
+        ({"state": "output-denied", "approval": {"approved": False, "reason": "not now"}}, "not now"),
+        ({"state": "approval-responded", "approval": {"approved": False}}, "Tool call execution denied."),
+        ({"state": "approval-responded", "approval": {"approved": True}}, None),
+        ({"state": "approval-requested", "approval": {"id": "p"}}, None),
+        ({"state": "input-available"}, None),
+        ({"state": "output-available", "output": "x", "providerExecuted": True}, "x"),
+    ],
+)
+def test_a_call_of_a_page_has_its_result_or_stays_open(state: Any, content: str | None) -> None:
+    """By its state."""
+    part = {"type": "dynamic-tool", "toolName": "look", "toolCallId": "a", **state}
+    arguments = state.get("rawInput", "{}")
+    results = [] if content is None else [gave("a", content)]
+    assert messages_in([{"role": "assistant", "parts": [part]}]) == [
+        called("a", arguments=arguments),
+        *results,
+    ]
+
+
 def test_a_steering_message_stands_between_the_steps() -> None:
     """As version 7 writes it into the answer."""
     parts = [
@@ -290,6 +316,22 @@ def test_what_no_request_carries_is_noted() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "system",
+    ["Be brief.", {"role": "system", "content": "Be brief."}, [{"role": "system", "content": "Be brief."}]],
+)
+def test_instructions_stand_first(system: Any) -> None:
+    """A text, a message or several; and a page may have them as a message."""
+    listed = [{"role": "assistant", "content": [CALL]}]
+    first = {"role": "system", "content": "Be brief."}
+    for key in ("system", "instructions"):
+        assert messages_in({"messages": listed, key: system})[0] == first
+    page = {"id": "0", "role": "system", "parts": [{"type": "text", "text": "Be brief."}]}
+    assert messages_in([page])[0] == first
+    with pytest.raises(FormatError, match="instructions are a text"):
+        read_foreign({"messages": listed, "system": 3})
+
+
 def test_tools_are_read_as_the_sdk_keeps_them() -> None:
     """By name; those of a provider and schemas that JSON has lost are noted."""
     tools = {
@@ -316,10 +358,13 @@ def test_tools_are_read_as_the_sdk_keeps_them() -> None:
     ]
 
 
-def test_a_list_of_chats_is_as_many_conversations() -> None:
-    """With the ids under which they are stored."""
-    chats = [{"id": name, "messages": [{"role": "assistant", "content": [CALL]}]} for name in ("x", "y")]
-    assert [one.name for one in read_foreign(chats) or ()] == ["x", "y"]
+def test_chats_a_line_are_conversations_of_their_own() -> None:
+    """And messages a line are one: only these have roles."""
+    messages = [{"role": "assistant", "content": [CALL]}]
+    assert read_foreign([{"messages": messages}, {"messages": messages}]) is None
+    reader = reader_of(messages)
+    assert reader is not None
+    assert reader.by_line
 
 
 @pytest.mark.parametrize(

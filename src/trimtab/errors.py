@@ -6,6 +6,7 @@ ContextError(Exception)
 │   └── UsageError
 ├── BudgetExceededError
 ├── InvalidHistoryError(ValueError)
+├── NoTargetError(ValueError)
 ├── CountingError
 ├── StrategyContractError
 ├── SummaryError
@@ -38,6 +39,7 @@ __all__ = [
     "FormatError",
     "InvalidHistoryError",
     "MissingExtraError",
+    "NoTargetError",
     "RankerError",
     "SessionDeletedError",
     "StoreError",
@@ -312,6 +314,13 @@ class InvalidHistoryError(ContextError, ValueError):
     def call_id(self) -> str | None:
         """Id of the call that the first fault concerns, if any."""
         return self.violations[0].call_id if self.violations else None
+
+
+class NoTargetError(ContextError, ValueError):
+    """Nothing in a row of training data is trained on.
+
+    It has no assistant message, or each of them has weight 0.
+    """
 
 
 class CountingError(_AboutMessage, ContextError):

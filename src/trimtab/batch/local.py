@@ -12,7 +12,7 @@ from trimtab._shared.workers import MOST_DEATHS, Workers, WorkersLostError
 from trimtab.batch.arrow import pyarrow
 from trimtab.batch.files import Form, Unit, do_unit, write_part
 from trimtab.batch.manifest import Done, FailedRow
-from trimtab.batch.task import BatchTask
+from trimtab.batch.task import BatchTask, take_tally
 from trimtab.errors import BatchError
 
 
@@ -30,6 +30,7 @@ class Assignment:
 def carry_out(task: BatchTask, asked: Assignment, /) -> Done:
     """Do a piece of work and put its result in its place; doing it twice gives the same bytes."""
     schema = pyarrow().ipc.read_schema(pyarrow().py_buffer(asked.schema))
+    take_tally(task)  # of a piece that failed
     table, data = do_unit(task, asked.unit, asked.form, schema)
     write_part(asked.part, data)
     compute, column = pyarrow("pyarrow.compute"), table.column(f"{task.prefix}error")
@@ -41,6 +42,7 @@ def carry_out(task: BatchTask, asked: Assignment, /) -> Done:
         rows=table.num_rows,
         errors={kind: kinds.count(kind) for kind in first},
         first={kind: _row_of(column[at].as_py()) for kind, at in first.items()},
+        cut_targets=take_tally(task).get("cut_targets", 0),
     )
 
 

@@ -54,18 +54,26 @@ class Done:
         rows: Rows there were.
         errors: How many were set aside, by the kind of error.
         first: The first of each kind.
+        cut_targets: Rows whose newest message is the assistant's and was shortened.
     """
 
     unit: int
     rows: int
     errors: Mapping[str, int] = field(default_factory=dict[str, int])
     first: Mapping[str, FailedRow] = field(default_factory=dict[str, FailedRow])
+    cut_targets: int = 0
 
     @classmethod
     def read(cls, line: Mapping[str, Any], /) -> Self:
         """Read what was written of it."""
         first = {kind: FailedRow(*told) for kind, told in line.get("first", {}).items()}
-        return cls(unit=line["unit"], rows=line["rows"], errors=line["errors"], first=first)
+        return cls(
+            unit=line["unit"],
+            rows=line["rows"],
+            errors=line["errors"],
+            first=first,
+            cut_targets=line.get("cut_targets", 0),
+        )
 
 
 class Manifest:

@@ -21,7 +21,7 @@ from trimtab.errors import (
     option,
     phrase,
 )
-from trimtab.formats import Format, SystemLike, ToolSchema, get_format
+from trimtab.formats import Format, SystemLike, ToolSchema, get_format, mapping_of
 from trimtab.models import CachePricing, facts_for, known_model_in
 from trimtab.policy.conversations import counted_model, fitter
 from trimtab.replay import PolicyLike, replay
@@ -34,9 +34,13 @@ Operation = Literal["fit", "count", "validate", "replay"]
 """What can be done with a table of conversations."""
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 """The names of all operations."""
+Purpose = Literal["requests", "training"]
+"""What conversations are for: to be sent, or to be trained on."""
+PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
+"""Every purpose there is."""
 _REQUEST = ("model", "counter", "format", "system", "tools")
 OPTIONS: Mapping[Operation, Collection[str]] = {
-    "fit": (*_REQUEST, "policy", "budget", "pending_calls", "repair", "strict"),
+    "fit": (*_REQUEST, "policy", "budget", "pending_calls", "repair", "strict", "purpose"),
     "count": _REQUEST,
     "validate": ("format", "model", "pending_calls"),
     "replay": (*_REQUEST, "policy", "budget", "pricing"),
@@ -84,12 +88,14 @@ class Options:
     pending_calls: Collection[str] = ()
     repair: bool = False
     strict: bool = False
+    purpose: Purpose = "requests"
     pricing: CachePricing | str | None = None
     columns: Collection[str] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no operation, and options that are none or that the operation does not have."""
         check_choice("operation", self.operation, OPERATIONS)
+        check_choice("purpose", self.purpose, PURPOSES)
         check_flag("repair", self.repair)
         check_flag("strict", self.strict)
         check_tools(self.tools)
@@ -125,6 +131,8 @@ class Row(NamedTuple):
     """A value for each result column that is asked for but the error; others may be there, too."""
     value: Any = None
     """What takes the place of the conversation; None: it stays as it is."""
+    cuts_target: bool = False
+    """Whether its newest message is the assistant's and was shortened."""
 
 
 Work = Callable[[Value], Row]
@@ -143,11 +151,16 @@ def work_of(options: Options, /, *, load: bool = True) -> Work:
         UnknownNameError: A model, format or policy nobody knows.
         MissingExtraError: The tokenizer of the model is not installed.
     """
+    check_counter(options, load=load)
+    return _WORK[options.operation](options)
+
+
+def check_counter(options: Options, /, *, load: bool) -> None:
+    """Refuse a wire form nobody knows, and a model whose tokenizer is not there; see `work_of`."""
     if options.format != "auto":
         get_format(options.format)
     if options.operation != "validate" and options.counter is None:
         _check_tokenizer(options, load=load)
-    return _WORK[options.operation](options)
 
 
 def _check_tokenizer(options: Options, *, load: bool) -> None:
@@ -180,7 +193,7 @@ def _fit_work(options: Options) -> Work:
 
     def work(value: Value) -> Row:
         fitted = fit(value, options.budget, strategy=strategy, steady=steady, **settings)
-        return Row(_of_fit(fitted, asked), fitted.request)
+        return Row(_of_fit(fitted, asked), fitted.request, _cuts_target(fitted, value))
 
     return work
 
@@ -200,9 +213,28 @@ def _by_policy(policy: Context, options: Options) -> Work:
 
     def work(value: Value) -> Row:
         fitted, request = fit_one(value)
-        return Row(_of_fit(fitted, asked), request)
+        return Row(_of_fit(fitted, asked), request, _cuts_target(fitted, value))
 
     return work
+
+
+def _cuts_target(fitted: Fitted[Any], value: Value) -> bool:
+    """Tell whether the newest message is the assistant's, and was shortened.
+
+    The report, which takes as long as the fit, is asked only where the newest is not there as it was.
+    """
+    format = fitted.settlement.outcome.format
+    messages = format.read_request(value).messages if isinstance(value, Mapping) else value
+    if not messages or not fitted.messages or fitted.messages[-1] is messages[-1]:
+        return False
+    if format.kind(mapping_of(messages[-1])) != "assistant":
+        return False
+    rows = [row for row in fitted.report.messages if row.index == len(messages) - 1]
+    return any(row.fate == "changed" and row.reason not in _NOT_CUT for row in rows)
+
+
+_NOT_CUT = ("repair", "cache_mark")
+"""Reasons for which a message is changed and says what it said."""
 
 
 def _of_fit(fitted: Fitted[Any], asked: Collection[str]) -> dict[str, Any]:

@@ -39,6 +39,8 @@ class BatchSummary:
         outputs: The files that were written.
         other_files: Files in the input folder whose kind is unknown. A link to a folder
             counts as one; names that begin with a dot or an underscore do not count.
+        cut_targets: Rows whose newest message is the assistant's and was shortened. A model that is trained
+            on these learns to write the marker: training data is fitted with `purpose="training"`.
     """
 
     rows: int = 0
@@ -48,6 +50,7 @@ class BatchSummary:
     resumed_rows: int = 0
     outputs: tuple[Path, ...] = ()
     other_files: int = 0
+    cut_targets: int = 0
 
     @property
     def failed_rows(self) -> int:
@@ -236,4 +239,5 @@ class _Run:
             first_failed=dict(sorted({**done.first, **before.first_failed}.items())),
             share=unit.share,
             resumed_rows=before.resumed_rows + (0 if fresh else done.rows),
+            cut_targets=before.cut_targets + done.cut_targets,
         )

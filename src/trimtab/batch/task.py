@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -30,15 +31,17 @@ from trimtab.batch.rows import (
     REPLAYED,
     Operation,
     Options,
+    Purpose,
     Row,
     Work,
     columns_of,
-    work_of,
 )
+from trimtab.batch.targets import make_work, with_beside
 from trimtab.budget import Budget, BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError, option, phrase
 from trimtab.formats import Format, SystemLike, ToolSchema, detect, formats, get_format
+from trimtab.formats.trainers import BESIDE, is_shaped
 from trimtab.replay import PolicyLike
 
 ROWS_AT_ONCE = 1_024
@@ -71,7 +74,9 @@ class BatchTask(Options):
         pending_calls: Ids of calls whose results are still to come.
         repair: Whether to repair orphaned results and unanswered calls first.
         strict: Whether to set aside a conversation with faults instead of fitting it.
-        pricing: For "replay": prices, or the name of a pricing.
+        purpose: For "fit": "requests", or "training" for rows of training data. There whole turns leave,
+            the oldest first, and no message is cut; see `docs/batch.md`.
+        pricing: For "replay": prices, or the name of some.
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs. A row that is an object has its conversation under a key of this name,
             and nothing else of it is read, unless the object is itself a body with its messages there; the
@@ -98,6 +103,8 @@ class BatchTask(Options):
     prefix: str = ""
     _work: list[Work] = field(default_factory=list[Work], init=False, compare=False)
     """Made once per process."""
+    _tally: Counter[str] = field(default_factory=Counter[str], init=False, compare=False)
+    """What was done in this process that no column says."""
 
     def __post_init__(self) -> None:
         """Refuse options that are none."""
@@ -235,7 +242,7 @@ class BatchTask(Options):
             MissingExtraError: A tokenizer is not installed.
         """
         if not self._work:
-            work = work_of(self, load=load)
+            work = make_work(self, load=load)
             self._try_out()
             self._work.append(work)
         return self._work[0]
@@ -260,7 +267,7 @@ class BatchTask(Options):
         form = detect([]) if self.format == "auto" else get_format(self.format)
         try:
             with silence():  # it is no row
-                work_of(trial)([form.message("user", ["tea"])])
+                make_work(trial)([form.message("user", ["tea"]), form.message("assistant", ["Hot."])])
         except (ConfigurationError, FormatError, MissingExtraError):
             raise
         except Exception:
@@ -282,14 +289,30 @@ class BatchTask(Options):
         parts = []
         for start in range(0, max(1, table.num_rows), ROWS_AT_ONCE):  # without rows, too, it has columns
             piece = table.slice(start, ROWS_AT_ONCE)
-            some = zip(cells(piece, self.column), numbers[start : start + ROWS_AT_ONCE], strict=True)
+            some = zip(
+                cells(piece, self.column),
+                numbers[start : start + ROWS_AT_ONCE],
+                self._beside(piece),
+                strict=True,
+            )
             nested = None if is_text(kind) else kind
-            done = [self._row(cell, (file, number), work, nested=nested) for cell, number in some]
+            done = [
+                self._row(cell, (file, number), with_beside(work, beside), nested=nested)
+                for cell, number, beside in some
+            ]
             if self.operation == "fit":
                 index = piece.schema.get_field_index(self.column)
                 piece = piece.set_column(index, schema.field(index), _array([one.cell for one in done], kind))
             parts.append(self._with_results(piece, done).replace_schema_metadata(schema.metadata))
         return pa.concat_tables(parts)
+
+    def _beside(self, table: Table) -> list[dict[str, Any]]:
+        """Give what a trainer keeps in columns beside the conversations, and charges with them."""
+        names = [name for name in BESIDE if name in table.column_names and name != self.column]
+        if self.purpose != "training" or not names:
+            return [{}] * table.num_rows
+        columns = [cells(table, name) for name in names]
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def run_lines(
         self, lines: Sequence[bytes], numbers: Sequence[int], /, *, file: str, into_lines: bool
@@ -364,13 +387,14 @@ class BatchTask(Options):
                         f"the line already has a key {taken[0]!r}: pass a prefix for the names of results,"
                         " or write Parquet"
                     )
-                if self.column not in value and not (self.column in self._body_keys and self._is_body(value)):
+                if not self._has_conversation(value):
                     keys = ", ".join([*value][:9]) or "none"
                     raise FormatError(
                         f"the line has no key {self.column!r} (its first keys: {keys}): name the key of its"
                         " conversation with column= (--column)"
                     )
             row = self._under_key(value, work)
+            self._tally["cut_targets"] += row.cuts_target
             return _Cells(self._cell(cell, value, row, nested), row.results, id)
         except RecursionError:
             error: ContextError = FormatError("nested too deep")
@@ -386,16 +410,26 @@ class BatchTask(Options):
         written of a cell has it so.
         """
         key = self.column
-        if not isinstance(value, Mapping) or key not in value:
+        if not isinstance(value, Mapping) or key not in value or self._is_shaped(value):
             return work(value)
         if key in self._body_keys and not self._is_body(value[key]):
             return work(value)
         conversation = conversation_in(value[key])
         row = work(conversation)
         if row.value is None or row.value == conversation:
-            return Row(row.results)
+            return row._replace(value=None)
         made = json_text(row.value) if isinstance(value[key], str) else row.value
-        return Row(row.results, {**value, key: made})
+        return row._replace(value={**value, key: made})
+
+    def _has_conversation(self, line: Mapping[str, Any]) -> bool:
+        """Tell whether a line has a conversation under its key, or is one."""
+        if self.column in line or self._is_shaped(line):
+            return True
+        return self.column in self._body_keys and self._is_body(line)
+
+    def _is_shaped(self, value: object) -> bool:
+        """Tell whether it is a row of a trainer's own shape."""
+        return self.purpose == "training" and is_shaped(value, self.column)
 
     def _is_body(self, value: Any) -> bool:
         """Tell whether it is an object with a key under which bodies have their messages."""
@@ -415,6 +449,16 @@ class BatchTask(Options):
             return nested_cell(row.value, kind)
         text = json_text(row.value)
         return text.encode("utf-8") if isinstance(cell, bytes) else text
+
+
+def take_tally(task: BatchTask, /) -> dict[str, int]:
+    """Say how often something was done since this was asked last, and begin anew.
+
+    It is of this process, and what no column says: rows in which the newest answer was shortened.
+    """
+    found = dict(task._tally)
+    task._tally.clear()
+    return found
 
 
 _Place: TypeAlias = tuple[str | None, int]
@@ -528,6 +572,7 @@ def fit_table(
     pending_calls: Collection[str] = (),
     repair: bool = False,
     strict: bool = False,
+    purpose: Purpose = "requests",
     column: str = "messages",
     prefix: str = "",
     columns: Collection[str] | None = None,
@@ -554,6 +599,9 @@ def fit_table(
         pending_calls: Ids of calls whose results are still to come.
         repair: Whether to repair orphaned results and unanswered calls first.
         strict: Whether to set aside a conversation with faults instead of fitting it.
+        purpose: "requests": conversations that are sent. "training": rows that a model is trained on. There
+            whole turns leave, the oldest first, no message is cut, and what is behind the last assistant
+            message that is trained on leaves. A row whose last such message does not fit is set aside.
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs.
         prefix: Text before the name of each result column.
@@ -588,6 +636,7 @@ def fit_table(
         pending_calls=pending_calls,
         repair=repair,
         strict=strict,
+        purpose=purpose,
         column=column,
         prefix=prefix,
         columns=columns,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
-from trimtab.batch import ENGINES, BatchSummary, BatchTask, Operation, run_batch
+from trimtab.batch import ENGINES, PURPOSES, BatchSummary, BatchTask, Operation, run_batch
 from trimtab.budget import needs_model
 from trimtab.cli.options import (
     F,
@@ -26,6 +27,7 @@ from trimtab.cli.options import (
     together,
 )
 from trimtab.cli.output import Progress, Refused, in_options, json_text, usage
+from trimtab.counting import TemplateCounter, counter_from_tokenizer
 from trimtab.errors import BatchError
 from trimtab.models import DEFAULT_PRICING, pricings
 from trimtab.report.text import plain, plural
@@ -120,6 +122,19 @@ def batch() -> None:
 @pending_option
 @click.option("--repair", is_flag=True, help="Repair orphaned results, unanswered calls and shapes first.")
 @click.option("--strict", is_flag=True, help="Set aside a conversation with faults instead of fitting it.")
+@click.option(
+    "--template",
+    metavar="PATH",
+    type=click.Path(),
+    help="Count by the tokenizer and chat template of an open model: its folder, its tokenizer.json, or a"
+    " chat_template.jinja with a tokenizer.json beside it.",
+)
+@choice(
+    "--for",
+    PURPOSES,
+    "What the conversations are for. For training whole turns leave, the oldest first, and no answer is cut.",
+    param="purpose",
+)
 @usage
 def fit(source: str, target: str, **given: Any) -> None:
     """Fit every conversation into a budget."""
@@ -180,6 +195,7 @@ _PASSED_ON = (
     "pending_calls",
     "repair",
     "strict",
+    "purpose",
     "pricing",
 )
 """Options that mean to a task what they are called."""
@@ -188,6 +204,10 @@ _PASSED_ON = (
 def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
     """Make the task of the options; what is wrong with them is refused before anything is read."""
     options = {name: given[name] for name in _PASSED_ON if name in given}
+    if given.get("template") is not None:
+        if given["counter"] is not None:
+            raise Refused("--template counts, and so does --counter: give one of them")
+        options["counter"] = _template_counter(given["template"])
     if operation == "validate":
         options["model"] = given["model"]
     elif "model" in given:
@@ -208,6 +228,22 @@ def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
         elif beside:
             raise Refused(f"--{beside[0].replace('_', '-')} needs a budget: pass --budget or --model")
     return BatchTask(operation=operation, **options)
+
+
+def _template_counter(path: str) -> TemplateCounter:
+    """Make the counter of a folder, of a tokenizer.json, or of a template with one beside it."""
+    file = Path(path)
+    if file.suffix not in _TEMPLATES:
+        return counter_from_tokenizer(file)
+    try:
+        template = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"--template {path} cannot be read: {error}") from error
+    return counter_from_tokenizer(file.absolute().parent, chat_template=template)
+
+
+_TEMPLATES = (".jinja", ".jinja2", ".j2")
+"""Endings of files that hold a chat template."""
 
 
 def _run(operation: Operation, source: str, target: str, given: Mapping[str, Any]) -> None:
@@ -234,16 +270,16 @@ def _run(operation: Operation, source: str, target: str, given: Mapping[str, Any
         )
         sys.exit(130)
     line.progress.clear()
-    click.echo(_answer(done, given["output"]), nl=False)
+    click.echo(_answer(operation, done, given["output"]), nl=False)
     for kind, row in done.first_failed.items():
         where = f"{row.file}, row {row.row:,}" if row.file else f"row {row.row:,}"
         click.echo(f"trimtab: {plain(kind)}, the first in {plain(where)}: {plain(row.message)}", err=True)
     sys.exit(1 if done.failed_rows else 0)
 
 
-def _answer(done: BatchSummary, output: str) -> bytes:
+def _answer(operation: Operation, done: BatchSummary, output: str) -> bytes:
     if output == "json":
-        data = {
+        data: dict[str, Any] = {
             "rows": done.rows,
             "failed_rows": done.failed_rows,
             "errors": dict(done.errors),
@@ -252,13 +288,21 @@ def _answer(done: BatchSummary, output: str) -> bytes:
             "outputs": [str(path) for path in done.outputs],
             "other_files": done.other_files,
         }
+        if operation == "fit":
+            data["cut_targets"] = done.cut_targets
         return json_text(data)
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in done.errors.items())
     aside = f"; {done.failed_rows:,} set aside ({kinds})" if kinds else ""
     resumed = f"; {done.resumed_rows:,} of them by an earlier run" if done.resumed_rows else ""
     others = f"; {plural(done.other_files, 'file')} of another kind passed over" if done.other_files else ""
     files = plural(len(done.outputs), "file")
-    return f"{plural(done.rows, 'row')} in {files}{resumed}{aside}{others}\n".encode()
+    cut = f"; {_cut_targets(done.cut_targets)}" if done.cut_targets else ""
+    return f"{plural(done.rows, 'row')} in {files}{resumed}{aside}{others}{cut}\n".encode()
+
+
+def _cut_targets(number: int) -> str:
+    was = "was" if number == 1 else "were"
+    return f"{plural(number, 'assistant message')} {was} shortened; for training data use --for training"
 
 
 class _Line:

@@ -416,6 +416,7 @@ _HINTS = {
     "names": "declared are",
     "over_limit": "say so in the file that TRIMTAB_MODELS names",
     "path": "",
+    "purpose": "--for training",
     "room": "--budget N",
     "snapshot": "as `trimtab session export` writes it",
 }

@@ -24,7 +24,7 @@ import ray.data
 from ray.cluster_utils import Cluster
 
 from tests.batch.large import run
-from trimtab.batch import ENGINES, BatchSummary, BatchTask, run_batch
+from trimtab.batch import ENGINES, PURPOSES, BatchSummary, BatchTask, run_batch
 from trimtab.errors import ConfigurationError
 
 TASK = BatchTask(operation="fit", budget=150, counter="chars:4")
@@ -143,6 +143,29 @@ def test_columns_that_are_asked_for_are_the_same_ones(nodes: Nodes, chats: Path)
     assert pq.read_table(outs["ray"]).column_names == names
     dataset = ray.data.read_parquet(str(chats)).map_batches(task, batch_format="pyarrow", batch_size=100)
     assert dataset.schema().names == names
+
+
+def test_training_rows_are_those_of_one_machine(nodes: Nodes, chats: Path) -> None:
+    """Of a run, with the answers that one without the purpose cut; and of a data set of one's own."""
+    table = pq.read_table(chats)
+    cut = [json.dumps([*chat(at), {"role": "assistant", "content": "y" * at * 9}]) for at in range(ROWS)]
+    pq.write_table(table.set_column(1, "messages", [cut]), chats, row_group_size=ROWS // 20)
+    for purpose in PURPOSES:
+        task = replace(TASK, purpose=purpose)
+        outs = {engine: chats.with_name(f"{engine}-{purpose}.parquet") for engine in ENGINES}
+        done = {
+            engine: run_batch(task, chats, target=out, engine=engine, workers=1)
+            for engine, out in outs.items()
+        }
+        assert _digest(outs["ray"]) == _digest(outs["local"])
+        assert done["ray"].errors == done["local"].errors
+        assert done["ray"].cut_targets == done["local"].cut_targets
+        assert (done["ray"].cut_targets > 0) == (purpose == "requests")
+    task = replace(TASK, purpose="training")
+    dataset = ray.data.read_parquet(str(chats)).map_batches(task, batch_format="pyarrow", batch_size=100)
+    kept = {row["id"]: row["messages"] for row in dataset.iter_rows()}
+    expected = task(pq.read_table(chats)).select(["id", "messages"]).to_pylist()
+    assert kept == {row["id"]: row["messages"] for row in expected}
 
 
 def test_what_a_node_refuses_is_the_same_error(nodes: Nodes, chats: Path) -> None:

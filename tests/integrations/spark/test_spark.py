@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,20 @@ def test_a_frame_is_fitted_as_the_kernel_does(spark: SparkSession, tmp_path: Pat
     assert found.num_rows == ROWS
     assert _rows(found) == _rows(expected)
     assert ROWS - found.column("error").null_count == (12 if nested else 13)
+
+
+def test_a_frame_of_training_data_is_fitted_as_the_kernel_does(spark: SparkSession) -> None:
+    """Whole turns leave, and tools in a column of their own are charged."""
+    training = replace(task, purpose="training")
+    names = ["id", "messages", "tools"]
+    tools = json.dumps([{"type": "function", "function": {"name": "f", "description": "y" * 99}}])
+    rows = [(row["id"], row["messages"], tools) for row in _table().to_pylist()]
+    found = fit_frame(spark.createDataFrame(rows, names).repartition(5), training).toArrow()
+    expected = training(pa.table([list(column) for column in zip(*rows, strict=True)], names=names))
+    assert _rows(found) == _rows(expected)
+    kept = [json.loads(row["messages"]) for row in _rows(found) if row["error"] is None]
+    assert 0 < len(kept) < ROWS
+    assert {messages[-1]["role"] for messages in kept} == {"assistant"}
 
 
 def test_a_row_that_is_set_aside_has_its_number_in_its_partition(spark: SparkSession) -> None:

@@ -424,6 +424,7 @@ class TemplateCounter(AdditiveCounter):
         system: Any = None,
         tools: Any = None,
         extra: Mapping[str, Any] | None = None,
+        answer_begins: bool = True,
     ) -> int:
         """Render a whole request and count it: the server's charge, without media.
 
@@ -434,6 +435,8 @@ class TemplateCounter(AdditiveCounter):
             system: System text beside the messages.
             tools: Tool schemas.
             extra: Further keys of the request.
+            answer_begins: Whether the beginning of an answer is counted, as a server writes it
+                (`add_generation_prompt`). Not where a conversation is trained on.
 
         Raises:
             CountingError: The template refuses the request, in its words.
@@ -443,7 +446,7 @@ class TemplateCounter(AdditiveCounter):
         texts = system_texts(system)
         leading = [{"role": "system", "content": "\n".join(texts)}] if texts else []
         whole = self._tokens(
-            [*leading, *(one.entry for one in found)], template_tools(tools), answer_begins=True
+            [*leading, *(one.entry for one in found)], template_tools(tools), answer_begins=answer_begins
         )
         return whole + sum(self._beside(one.other, one.media) for one in found)
 

@@ -307,8 +307,8 @@ def _call_of(span: Mapping[str, Any]) -> _Call | None:
         tools = _tools(held.get(_TOOLS))
     elif _VERCEL in held:
         sent = {"messages": _plain(held[_VERCEL]), "tools": _tools(held.get("ai.prompt.tools"))}
-        body = next((one.body for one in vercel.READER.read(sent)), {})
-        messages, answer, tools = body.get("messages", []), [], body.get("tools", [])
+        body = vercel.READER.read(sent)[0].body
+        messages, answer, tools = body["messages"], [], body.get("tools", [])
     else:
         messages, answer, tools = _flat(held)
     if not messages:

@@ -31,21 +31,14 @@ _UNSENT_PREFIXES = ("data-", "source-")
 
 
 def _owns(source: Source) -> bool:
-    return any(program_of(one) == VERCEL for _, listed, _ in _lists(source) for one in mappings(listed))
+    return any(program_of(one) == VERCEL for one in mappings(_messages_in(source)))
 
 
-def _lists(source: Source) -> Iterator[tuple[str, Sequence[Any], Mapping[str, Any]]]:
-    """List the conversations of a source: name, messages, and what is beside them."""
-    if isinstance(source, Mapping):
-        listed = next((source[key] for key in ("messages", "prompt") if _is_list(source.get(key))), None)
-        if listed is not None:
-            name = source.get("id")
-            yield (name if isinstance(name, str) else ""), listed, source
-    elif any("role" in one for one in mappings(source)):
-        yield "", source, {}
-    else:
-        for one in mappings(source):
-            yield from _lists(one)
+def _messages_in(source: Source) -> Any:
+    """Return the list of messages: what it is, or what the SDK's options hold."""
+    if not isinstance(source, Mapping):
+        return source
+    return next((source[key] for key in ("messages", "prompt") if _is_list(source.get(key))), None)
 
 
 def _is_list(value: Any) -> bool:
@@ -53,10 +46,10 @@ def _is_list(value: Any) -> bool:
 
 
 def _read(source: Source) -> list[ForeignConversation]:
-    return [_conversation(*found) for found in _lists(source)]
-
-
-def _conversation(name: str, listed: Sequence[Any], beside: Mapping[str, Any]) -> ForeignConversation:
+    listed = _messages_in(source)
+    if not _is_list(listed):
+        raise FormatError(f"messages are a list, not {short_repr(listed)}", path="messages")
+    beside: Mapping[str, Any] = source if isinstance(source, Mapping) else {}
     written = _Writer(asked=_open_approvals(listed))
     written.add_system(beside.get("system") or beside.get("instructions"))
     for index, message in enumerate(listed):
@@ -68,14 +61,14 @@ def _conversation(name: str, listed: Sequence[Any], beside: Mapping[str, Any]) -
         body["model"] = model
     if tools := list(written.tools(beside.get("tools"))):
         body["tools"] = tools
-    return ForeignConversation(
+    found = ForeignConversation(
         program="Vercel AI SDK",
-        name=name,
         format="openai_chat",
         body=body,
         times=tuple(written.times) if any(time is not None for time in written.times) else (),
         notes=tuple(written.notes()),
     )
+    return [found]
 
 
 def _open_approvals(listed: Sequence[Any]) -> dict[str, str]:
@@ -145,13 +138,15 @@ class _Writer:
             ):  # assistant-ui has both in one
                 yield "result", _result(one, place)
             elif kind == "tool-approval-response":
-                yield from (("result", one) for one in self._denials(one))
+                for denied in self._denials(one):
+                    yield "result", denied
             if kind in ("tool-call", "tool-result"):
                 continue
             if kind in ("file", "image") and role == "assistant":
                 self.unsent[f"{kind}, made by the model"] += 1
             else:
-                yield from (("part", part) for part in self._parts(one, place))
+                for part in self._parts(one, place):
+                    yield "part", part
 
     def _denials(self, response: Mapping[str, Any]) -> Iterator[Dict]:
         """Write the result of a call that was denied, where the SDK had not written one yet."""
@@ -392,4 +387,4 @@ def _with_invocations(message: Mapping[str, Any], unsent: Counter[str]) -> _Made
         yield {"role": message["role"], "content": message["content"]}, "content"
 
 
-READER = Reader(program="Vercel AI SDK", owns=_owns, read=_read)
+READER = Reader(program="Vercel AI SDK", owns=_owns, read=_read, by_line=True)
