@@ -297,7 +297,7 @@ def _conversation(value: Any, *, parts: bool = False) -> Any:
         raise FormatError(
             "a list of conversations, not of messages: write one per line and use --input jsonl"
         )
-    if _is_message(value):
+    if isinstance(value, Mapping) and _is_message(value):
         raise FormatError(_single_message("a single message, not a list of them", [value]))
     if not _is_conversation(value) and not (parts and isinstance(value, Mapping)):
         what = f"a mapping with {_keys(value)}" if isinstance(value, Mapping) else f"{value!r:.40}"
