@@ -408,7 +408,10 @@ def _tokens_meant(value: object, facts: ModelFacts | None, model: str | None) ->
     return max(1, math.floor(limit_tokens * share))
 
 
-_KINDS = "budget must be a number of tokens, such as 8_000 or '8k', a share of the input limit, such as '80%', 'tier', or a Budget"
+_KINDS = (
+    "budget must be a number of tokens, such as 8_000 or '8k', a share of the input limit, such as '80%',"
+    " 'tier', or a Budget"
+)
 
 
 def _unknown_limit(what: str, model: str | None) -> ConfigurationError:
