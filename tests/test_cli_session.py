@@ -171,7 +171,7 @@ def test_an_eviction_is_taken_back(any_url: str) -> None:
     evicted = lines(run("history", *at(any_url), "--kinds", "evicted"))
     assert said(run("undo", *at(any_url)))["id"] == evicted[-1]["id"]
     assert said(run("undo", *at(any_url), evicted[0]["id"]))["id"] == evicted[0]["id"]
-    assert "no eviction in force" in run("undo", *at(any_url), code=1).stderr
+    assert "no current summary, facts or eviction" in run("undo", *at(any_url), code=1).stderr
     assert said(run("stats", *at(any_url)))["pending_messages"] == 0
 
 
@@ -259,9 +259,9 @@ def test_a_file_in_jsonl_may_hold_one_line(url: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"", "nothing in it"),
+        (b"", "it is empty"),
         (b"[]", "no messages"),
-        (b"5", "no message"),
+        (b"5", "is not a message"),
         (b'["x"]', "[0] is not a message"),
         (json.dumps({"messages": TALK}), "'messages' is not a message"),
         (json.dumps({"choices": []}), "'choices' is not a message"),
@@ -469,8 +469,8 @@ def test_anchors_are_texts_messages_or_files(url: str, tmp_path: Path) -> None:
     [
         (("--budget", "50"), "at least 100"),
         (("--budget", "x"), "no number of tokens"),
-        (("--output-reserve", "5"), "goes with"),
-        (("--margin", "5"), "goes with"),
+        (("--output-reserve", "5"), "needs --budget or --model"),
+        (("--margin", "5"), "needs --budget or --model"),
         (("--budget", "500", "--margin", "450"), "at least 100"),
         (("--budget", "500", "--margin", "auto"), "does not say how far"),
         (("--budget", "500", "--model", "gtp-99"), "unknown model"),
@@ -574,7 +574,7 @@ def test_the_history_is_limited_by_kind_version_and_number(url: str) -> None:
     assert [event["version"] for event in some] == [4, 5, 6, 7]
     kinds = {event["kind"] for event in lines(run("history", *at(url), "--kinds", "evicted, options"))}
     assert kinds == {"evicted", "options"}
-    assert "'oops' is none of message" in run("history", *at(url), "--kinds", "oops", code=2).stderr
+    assert "'oops' is not one of message" in run("history", *at(url), "--kinds", "oops", code=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -1000,7 +1000,7 @@ def test_a_fork_goes_on_by_itself(any_url: str) -> None:
     assert texts == [HELLO["content"], TALK[0]["content"], "Another way."]
     assert len(lines(run("history", *at(any_url)))) == 1 + len(TALK)
     taken = run("fork", *at(any_url), "--as", "eve", code=2)
-    assert "'eve' already" in taken.stderr
+    assert "'eve' exists already" in taken.stderr
     assert run("fork", *at(any_url), "--as", "bob", "--output", "text").stdout.startswith("bob: ")
     assert [row["id"] for row in said(run("list", "--store", any_url))] == ["ada", "bob", "eve"]
 

@@ -208,7 +208,7 @@ def test_a_file_that_says_a_window_says_the_limit_with_it(tmp_path: Path) -> Non
 
 def test_a_reserve_that_leaves_nothing_of_the_window_is_refused() -> None:
     """With what to do where the window is larger."""
-    with pytest.raises(ConfigurationError, match=r"use up the window of 8,192 tokens that 'gpt-4' takes"):
+    with pytest.raises(ConfigurationError, match=r"use up the window of 'gpt-4', 8,192 tokens"):
         fit(CHAT, Budget(20_000, output_reserve=9_000), model="gpt-4", counter=COUNTER)
     with pytest.raises(ConfigurationError, match="use up the window"):
         Budget.of(Budget(20_000, output_reserve=8_191, overhead_tokens=1), model="gpt-4")

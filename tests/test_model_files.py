@@ -123,7 +123,7 @@ def test_a_row_of_a_new_name_starts_from_nothing(tmp_path: Path, name: str) -> N
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("models = 5", "models is a table of names and values, not 5"),
+        ("models = 5", "models must be a table of names and values, not 5"),
         ("[modles]", "unknown key 'modles'; did you mean models?"),
         ("[models]\nfiled-wrong = 5", "models.filed-wrong must be a table"),
         (
@@ -133,37 +133,43 @@ def test_a_row_of_a_new_name_starts_from_nothing(tmp_path: Path, name: str) -> N
         ("[models.filed-wrong]\ncolour = 5", "unknown key 'colour'; known: like, provider"),
         (
             "[models.filed-wrong]\nwindow_tokens = '8k'",
-            "models.filed-wrong.window_tokens is a whole number, not '8k'",
+            "models.filed-wrong.window_tokens must be a whole number, not '8k'",
         ),
         (
             "[models.filed-wrong]\nwindow_tokens = true",
-            "models.filed-wrong.window_tokens is a whole number, not True",
+            "models.filed-wrong.window_tokens must be a whole number, not True",
         ),
         (
             "[models.filed-wrong]\nwindow_tokens = 0",
-            "models.filed-wrong: .*window_tokens is a whole number of tokens above 0",
+            "models.filed-wrong: .*window_tokens must be a whole number of tokens above 0",
         ),
         ("[models.filed-wrong]\ntext_factor = 'x'", "models.filed-wrong.text_factor must be a number"),
-        ("[models.filed-wrong]\nexact = 1", "models.filed-wrong.exact is true or false, not 1"),
+        ("[models.filed-wrong]\nexact = 1", "models.filed-wrong.exact must be true or false, not 1"),
         ("[models.filed-wrong]\nlike = 'nosuch'", "models.filed-wrong.like: unknown model 'nosuch'"),
         ("[models.filed-wrong]\nlike = 'gpt-99'", "models.filed-wrong.like: model 'gpt-99' is unknown"),
-        ("[models.filed-wrong]\nlike = 5", "models.filed-wrong.like is the name of a known model, not 5"),
+        (
+            "[models.filed-wrong]\nlike = 5",
+            "models.filed-wrong.like must be the name of a known model, not 5",
+        ),
         ("[models.filed-wrong]\nlike = ''", "models.filed-wrong.like: unknown model ''"),
         ("[models.filed-wrong]\nname = 'x'", "models.filed-wrong: unknown key 'name'"),
         ("[models.filed-wrong]\ncounted_as = 'gpt-4'", "models.filed-wrong: unknown key 'counted_as'"),
-        ("[models.filed-wrong.window_tokens]\na = 5", "window_tokens is a whole number, not {'a': 5}"),
+        ("[models.filed-wrong.window_tokens]\na = 5", "window_tokens must be a whole number, not {'a': 5}"),
         ("[models.filed-wrong.framing]\nper_call = 5", "models.filed-wrong.framing: unknown key 'per_call'"),
-        ("[models.filed-wrong.framing]\ntools_style = 'x'", "framing.tools_style is one of typescript, json"),
+        (
+            "[models.filed-wrong.framing]\ntools_style = 'x'",
+            "framing.tools_style must be one of typescript, json",
+        ),
         (
             "[models.filed-wrong.framing]\nper_call_tokens = 'x'",
             "framing.per_call_tokens must be a whole number",
         ),
-        ("[models.filed-wrong]\nframing = 5", "models.filed-wrong.framing is a table, not 5"),
+        ("[models.filed-wrong]\nframing = 5", "models.filed-wrong.framing must be a table, not 5"),
         ("[models.filed-wrong.margins]\ngemini = 5", "models.filed-wrong.margins.gemini must be a table"),
         ("[aliases]\nfiled-wrong = 'nosuch'", "aliases.filed-wrong: unknown model 'nosuch'"),
         ("[aliases]\nfiled-wrong = 'gpt-99'", "aliases.filed-wrong: model 'gpt-99' is unknown"),
-        ("[aliases]\nfiled-wrong = 5", "aliases.filed-wrong is the name of a model, not 5"),
-        ("models = [", "it is no TOML"),
+        ("[aliases]\nfiled-wrong = 5", "aliases.filed-wrong must be the name of a model, not 5"),
+        ("models = [", "it is not TOML"),
     ],
 )
 def test_a_wrong_file_is_refused_by_row_and_key_and_changes_nothing(
@@ -181,9 +187,9 @@ def test_a_wrong_file_is_refused_by_row_and_key_and_changes_nothing(
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("m.json", "{", "it is no JSON"),
-        ("M.JSON", "{", "it is no JSON"),
-        ("deep.json", "[" * 100_000, "it is no JSON"),
+        ("m.json", "{", "it is not JSON"),
+        ("M.JSON", "{", "it is not JSON"),
+        ("deep.json", "[" * 100_000, "it is not JSON"),
         ("m.yaml", "", "end in .toml or .json, not .yaml"),
     ],
 )

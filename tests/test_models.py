@@ -237,12 +237,12 @@ def test_the_margin_of_an_unnamed_model_covers_what_the_known_ones_of_its_maker_
 def test_the_report_says_that_a_model_is_counted_as_another() -> None:
     """With the names that may have been meant."""
     (note,) = fit(SAMPLES["English"], 2_000, model="gpt-4oo").report.notes
-    assert "'gpt-4oo' is unknown" in note
+    assert "'gpt-4oo' is not known" in note
     assert "'gpt-4'" in note
     assert "did you mean gpt-4o" in note
     assert fit(SAMPLES["English"], 2_000, model="gpt-4oo", counter=FixedCounter(5)).report.notes == ()
     context = Context(2_000, model="claude-9").add("question", "Hello")
-    assert "'claude-9' is unknown" in context.fit().report.notes[0]
+    assert "'claude-9' is not known" in context.fit().report.notes[0]
 
 
 def test_measure_says_what_the_report_says_of_a_model_nobody_knows() -> None:
@@ -259,7 +259,7 @@ def test_a_session_says_the_same_of_its_model() -> None:
     """Of one that only tells its maker, and of a window that is smaller than the session's budget."""
     session = Session(budget=2_000, model="claude-9")
     session.add(SAMPLES["English"][0])
-    assert "'claude-9' is unknown" in session.fit().report.notes[0]
+    assert "'claude-9' is not known" in session.fit().report.notes[0]
     session = Session(budget=Budget(100_000, over_limit=True), model="gpt-4")
     session.add(SAMPLES["English"][0])
     assert "a window of 100,000 tokens; that of 'gpt-4' is known to be 8,192" in session.fit().report.notes[0]

@@ -337,7 +337,7 @@ def test_it_survives_copying() -> None:
     [
         ({"read": read_each}, "read= and write= must be passed together"),
         ({"write": write}, "read is None"),
-        ({"read": lambda: 1, "write": write}, r"must be called with \(object\)"),
+        ({"read": lambda: 1, "write": write}, r"read is called with \(object\)"),
         ({"read": read_each, "write": lambda one: one}, r"write is called with \(object, messages\)"),
     ],
 )
@@ -357,7 +357,7 @@ def test_what_a_reader_gives_must_be_messages() -> None:
     with pytest.raises(IndexError) as caught:
         fit([Turn(())], 9, counter=WORDS, read=read_each, write=write)
     assert caught.value.__notes__ == ["raised by read= for objects[0]"]
-    with pytest.raises(ConfigurationError, match="a mapping is given"):
+    with pytest.raises(ConfigurationError, match="not a mapping"):
         fit({"messages": turns}, 9, counter=WORDS, read=read_each, write=write)  # type: ignore[call-overload]
     with pytest.raises(ConfigurationError, match="messages"):
         fit(None, 9, counter=WORDS, read=read_each, write=write)  # type: ignore[call-overload]

@@ -415,11 +415,11 @@ COUNT = "a whole number of at least 0"
 BROKEN: list[tuple[Any, str]] = [
     ([], "a policy is a table, not []"),
     ({"bugdet": 5}, "no key is called 'bugdet'; the keys are: schema, model,"),
-    ({"schema": 2}, "schema must be 1, not 2"),
-    ({"schema": True}, "schema must be 1, not True"),
-    ({"model": 5}, "model must be the name of a model that is not empty, not 5"),
-    ({"model": ""}, "model must be the name of a model that is not empty, not ''"),
-    ({"model": None}, "model must be the name of a model that is not empty, not None"),
+    ({"schema": 2}, "schema is 1, not 2"),
+    ({"schema": True}, "schema is 1, not True"),
+    ({"model": 5}, "model is the name of a model that is not empty, not 5"),
+    ({"model": ""}, "model is the name of a model that is not empty, not ''"),
+    ({"model": None}, "model is the name of a model that is not empty, not None"),
     ({"counter": "chars:0"}, "counter is 'estimate', 'chars:N' (a token each N characters) or the name"),
     ({"counter": 4}, "counter is 'estimate'"),
     ({"counter": "word"}, "counter is 'estimate'"),
@@ -431,17 +431,17 @@ BROKEN: list[tuple[Any, str]] = [
     (of_block(pinned=None), "blocks[1].pinned is true or false, not None"),
     (
         of_block(strategy={"kind": "summarize", "summarizer": "sum_up", "max_summary_tokens": "few"}),
-        "blocks[1].strategy.max_summary_tokens must be a whole number of at least 1, or null, not 'few'",
+        "blocks[1].strategy.max_summary_tokens is a whole number of at least 1, or null, not 'few'",
     ),
-    ({"ties": "oldest"}, "ties must be 'newest' or 'first', not 'oldest'"),
+    ({"ties": "oldest"}, "ties is 'newest' or 'first', not 'oldest'"),
     ({"on_trim": "mine"}, "on_trim: no callback is called 'mine'; names= has: "),
-    ({"on_trim": keep}, "on_trim must be the name of a callback in names=, not <function"),
+    ({"on_trim": keep}, "on_trim is the name of a callback in names=, not <function"),
     (
         {"budget": "8kg"},
         "budget is a text as '8k', '80%' of what the model takes of input, or 'tier', not '8kg'",
     ),
-    ({"budget": 0}, "budget must be a whole number of at least 1, not 0"),
-    ({"budget": 9.5}, "budget must be a whole number of at least 1, not 9.5"),
+    ({"budget": 0}, "budget is a whole number of at least 1, not 0"),
+    ({"budget": 9.5}, "budget is a whole number of at least 1, not 9.5"),
     (
         {"budget": True},
         "budget must be a whole number of at least 1, or a table with window, or a text as '8k', '80%' of"
@@ -449,14 +449,14 @@ BROKEN: list[tuple[Any, str]] = [
     ),
     ({"budget": {}}, "budget.window is missing: a whole number of at least 1"),
     ({"budget": {"window": 9, "margin": -1}}, f"budget.margin is {COUNT}, not -1"),
-    ({"budget": {"window": float("inf")}}, "budget.window must be a whole number of at least 1, not inf"),
+    ({"budget": {"window": float("inf")}}, "budget.window is a whole number of at least 1, not inf"),
     ({"budget": {"windw": 9}}, "budget: no key is called 'windw'; the keys are: window, output_reserve"),
     ({"blocks": {"b": {}}}, "blocks is a list of blocks, not {'b': {}}"),
     ({"blocks": "b"}, "blocks is a list of blocks, not 'b'"),
     ({"blocks": ["b"]}, "blocks[0] is a table with name, not 'b'"),
     ({"blocks": [{}]}, "blocks[0].name is missing: a name that is not empty"),
     ({"blocks": [{"name": ""}]}, "blocks[0].name is a name that is not empty, not ''"),
-    ({"blocks": [{"name": "b"}, {"name": "b"}]}, "blocks[1].name: block 'b' already"),
+    ({"blocks": [{"name": "b"}, {"name": "b"}]}, "blocks[1].name: block 'b' exists already"),
     (of_block(content="x"), "blocks[1]: no key is called 'content'"),
     (of_block(priority="high"), "blocks[1].priority is a finite number, not 'high'"),
     (of_block(priority=float("nan")), "blocks[1].priority is a finite number, not nan"),
@@ -489,7 +489,7 @@ BROKEN: list[tuple[Any, str]] = [
     (of_block(strategy={"kind": "strct"}), "blocks[1].strategy.kind: no strategy is called 'strct'"),
     (of_block(strategy="cascade"), "blocks[1].strategy.steps is missing: a list of strategies, at least 1"),
     (of_block(strategy={"kind": "cascade", "steps": []}), "blocks[1].strategy.steps is a list of strategies"),
-    (of_block(strategy={"kind": "cascade", "steps": "drop"}), "blocks[1].strategy.steps must be a list of"),
+    (of_block(strategy={"kind": "cascade", "steps": "drop"}), "blocks[1].strategy.steps is a list of"),
     (
         of_block(strategy={"kind": "cascade", "steps": ["drop", {"kind": "truncate_text", "keep": "all"}]}),
         "blocks[1].strategy.steps[1].keep is 'auto', 'end', 'start' or 'both', not 'all'",
@@ -517,7 +517,7 @@ BROKEN: list[tuple[Any, str]] = [
     (of_block(strategy="summarize"), "blocks[1].strategy.summarizer is missing: the name of a summarizer"),
     (
         of_block(strategy={"kind": "summarize", "summarizer": "sum_up", "max_summary_tokens": 0}),
-        "blocks[1].strategy.max_summary_tokens must be a whole number of at least 1, not 0",
+        "blocks[1].strategy.max_summary_tokens is a whole number of at least 1, not 0",
     ),
     (
         of_block(strategy={"kind": "summarize", "summarizer": "sum_up", "fallback": "none"}),
@@ -597,8 +597,8 @@ def test_a_misspelt_name_is_answered_with_near_ones(data: Any, near: tuple[str, 
 @pytest.mark.parametrize(
     ("name", "raw", "said"),
     [
-        ("policy.yaml", b"", "policy must end in .toml or .json, not .yaml"),
-        ("policy", b"", "policy must end in .toml or .json, not without suffix"),
+        ("policy.yaml", b"", "the file of a policy must end in .toml or .json, not .yaml"),
+        ("policy", b"", "the file of a policy must end in .toml or .json, not without suffix"),
         (
             "policy.json",
             b"{",
@@ -615,7 +615,7 @@ def test_a_misspelt_name_is_answered_with_near_ones(data: Any, near: tuple[str, 
             "not TOML: Cannot overwrite a value (at line 2, column 11)",
         ),
         ("policy.toml", b"[[block]]", "no key is called 'block'; the keys are: schema, "),
-        ("policy.toml", b"budget = 2024-01-01", "budget must be a whole number of at least 1, or a table"),
+        ("policy.toml", b"budget = 2024-01-01", "budget is a whole number of at least 1, or a table"),
         ("missing.toml", None, "No such file or directory"),
     ],
 )
@@ -674,7 +674,7 @@ def test_without_the_extra_json_is_written_and_toml_says_what_to_install(
     [
         ("policy.toml", block(cache_control={"ttl": None}), "cannot be written: "),
         ("policy.json", Context().add("\ud800", None), "cannot be written: 'utf-8' codec"),
-        ("policy.yml", Context(), "policy must end in .toml or .json, not .yml"),
+        ("policy.yml", Context(), "the file of a policy must end in .toml or .json, not .yml"),
         ("none/policy.json", Context(), "No such file or directory"),
     ],
 )

@@ -144,7 +144,7 @@ def test_what_a_strategy_keeps_comes_out(decide: Any, expected: list[int]) -> No
         (kept(0, 1, 6, insertions=[written(2, 6)]), "stands for messages that stay"),
         (kept(0, 6, insertions=[put_in(planned_tokens=1)]), "of 3 tokens and plans 1 for it"),
         (kept(0, 6, insertions=[put_in(planned_tokens=2)]), "of 3 tokens and plans 2 for it"),
-        (kept(0, 6, insertions=[put_in(planned_tokens=True)]), "planned_tokens must be a whole number"),
+        (kept(0, 6, insertions=[put_in(planned_tokens=True)]), "planned_tokens is a whole number"),
         (kept(0, 6, insertions=[put_in(message={"a": 1})]), "which the provider refuses"),
         (
             kept(0, 6, insertions=[put_in(message={"role": "user", "content": "x", "name": 5})]),

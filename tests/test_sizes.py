@@ -106,7 +106,7 @@ def test_the_shares_of_a_black_box_add_up() -> None:
 @pytest.mark.parametrize("answer", [True, -1, 1.0, "1", None])
 @pytest.mark.parametrize("single", [True, False])
 def test_an_answer_that_is_no_count_is_an_error(answer: Any, single: bool) -> None:
-    """With the counter's name and what it answered."""
+    """With the counter's name and what it returned."""
 
     class Bad:
         name = "bad"
@@ -116,7 +116,7 @@ def test_an_answer_that_is_no_count_is_an_error(answer: Any, single: bool) -> No
 
     if single:
         Bad.count_message = lambda self, message: answer  # type: ignore[attr-defined]  # made as asked for
-    with pytest.raises(CountingError, match="bad answered"):
+    with pytest.raises(CountingError, match="bad returned"):
         fit([user("hi")], 9, counter=Bad())
 
 
@@ -176,9 +176,9 @@ def test_what_cannot_count_is_refused_at_once(counter: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("low", "said"),
     [
-        (-1, "answered -1 for a request"),
-        (100, "counted back to 100, which is not between 3 to 3"),
-        (True, "answered True for a request"),
+        (-1, "returned -1 for a request"),
+        (100, "counted back to 100, which is not between 3 and 3"),
+        (True, "returned True for a request"),
     ],
 )
 def test_where_a_counter_of_ones_own_says_it_counted_back_to_is_looked_at(low: Any, said: str) -> None:

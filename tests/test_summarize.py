@@ -141,7 +141,7 @@ def raises(messages: list[Any]) -> str:
     ("summarizer", "why"),
     [
         (raises, "summarizer raises failed with TimeoutError"),
-        (lambda messages: None, "answered NoneType, not text"),
+        (lambda messages: None, "returned NoneType, not text"),
         (lambda messages: " \n", "returned an empty summary"),
         (lambda messages: words(6), "wrote a summary of 11 tokens, too many for its cap of 10"),
     ],
@@ -185,7 +185,7 @@ def test_a_summary_no_smaller_than_what_it_replaces_is_reported(line: str, repla
     """It would cost more than it saves, or as much."""
     strategy = Summarize(Writer(1), max_summary_tokens=10)
     fitted = fit(talk(line), 20, counter=WordCounter(), strategy=strategy)
-    said = f"a summary of {1 + MARK} tokens, too many for the {replaced} it stands for"
+    said = f"a summary of {1 + MARK} tokens, too many for the {replaced} that it replaces"
     assert said in fitted.report.notes[0]
 
 

@@ -180,7 +180,7 @@ def _is_by_provider(key: object) -> TypeGuard[str]:
 
 def _wrong_with(tool: object) -> str:
     if as_dict(tool) is None:
-        return f"is {kind_of_tool(tool)}: give its schema, the mapping that is sent to the provider"
+        return f"is {kind_of_tool(tool)}: pass its schema, the mapping that is sent to the provider"
     return (
         f"is no tool of a known shape: {short_repr(tool)}. A function has a name, by itself or under"
         f" 'function' or 'toolSpec', and its schema under one of {', '.join(_SCHEMA_KEYS)}"
