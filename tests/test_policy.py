@@ -444,7 +444,7 @@ BROKEN: list[tuple[Any, str]] = [
     ({"budget": 9.5}, "budget is a whole number of at least 1, not 9.5"),
     (
         {"budget": True},
-        "budget must be a whole number of at least 1, or a table with window, or a text as '8k', '80%' of"
+        "budget is a whole number of at least 1, or a table with window, or a text as '8k', '80%' of"
         " what the model takes of input, or 'tier', not True",
     ),
     ({"budget": {}}, "budget.window is missing: a whole number of at least 1"),
