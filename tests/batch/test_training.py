@@ -77,6 +77,7 @@ def test_case_08_is_set_aside_or_loses_the_older_turn() -> None:
         ([U, A], 20, [0, 1]),
         ([U, A], 19, None),
         ([U, A, U, A], 39, [2, 3]),
+        ([U, A, U, A], 40, [0, 1, 2, 3]),
         ([U, A, U, A, U, A], 40, [2, 3, 4, 5]),
         ([S, U, A, U, A], 30, [0, 3, 4]),
         ([S, U, A, U, A], 29, None),
@@ -289,8 +290,13 @@ SHAPES: dict[str, tuple[Any, Any]] = {
         {"conversations": [H, CALL, SEEN, G]},
     ),
     "LLaMA-Factory Alpaca": (
-        {"instruction": "x" * 20, "input": "x" * 20, "output": "x" * 40, "history": [["x" * 60, "y"]]},
-        {"history": []},
+        {
+            "instruction": "x" * 20,
+            "input": "x" * 20,
+            "output": "x" * 40,
+            "history": [["x" * 60, "y"], ["x", "y"]],
+        },
+        {"history": [["x", "y"]]},
     ),
     "ShareGPT under messages": ({"messages": [H, G, H, G]}, {"messages": [H, G]}),
 }
@@ -382,6 +388,21 @@ def test_a_line_of_no_shape_names_its_keys() -> None:
         assert (error and error["message"][: len(said or "")]) == said
 
 
+def test_what_stands_beside_a_shape_is_read_where_its_key_is_named() -> None:
+    """The row is one; and an empty input is no line of the instruction."""
+    row = {"conversations": [H, G, H, G], "system": "x" * 40}
+    table = pa.table({"conversations": [json.dumps(row)]})
+    fitted = fit_table(
+        table, budget=40, counter="chars:4", purpose="training", column="conversations", columns=()
+    )
+    (found,) = fitted.column("conversations").to_pylist()
+    assert json.loads(found) == {**row, "conversations": [H, G]}
+    alpaca = {"instruction": "x" * 40, "input": "", "output": "x" * 40}
+    assert fit_rows([alpaca], 99)[0]["tokens_after"] == 20
+    calls = {"conversations": [H, CALL, SEEN, G]}
+    assert fit_rows([calls], 99)[0]["violations"] == []
+
+
 def test_a_completion_is_what_is_trained_on() -> None:
     """Answers in the prompt are none, and a turn of the completion does not leave."""
     both = {"prompt": [U, A, U], "completion": [A, U, A]}
@@ -402,7 +423,7 @@ def test_tools_and_system_text_are_charged_wherever_they_stand() -> None:
         assert found["messages"] == row
         assert found["tokens_after"] == _tools_tokens() + 40
         assert fit_row(row, found["tokens_after"] - 20) == {**row, next(iter(row)): [U, A]}
-    assert fit_row({"conversations": [H, G, H, G], "system": "x" * 40}, 39)["conversations"] == [H, G]
+    assert fit_row({"conversations": [H, G, H, G], "system": "x" * 40}, 40)["conversations"] == [H, G]
     table = pa.table({"messages": [json.dumps(chat)], "tools": [json.dumps([TOOL])], "system": ["x" * 40]})
     fitted = fit_table(table, budget=999, counter="chars:4", purpose="training")
     assert fitted.column("tokens_after")[0].as_py() > 140
@@ -430,6 +451,11 @@ def test_other_wire_forms_are_training_data_too() -> None:
     chat += [{"role": "user", "content": [result]}, A]
     found = fit_row({"system": "x", "messages": chat, "max_tokens": 9}, 60, format="anthropic")
     assert found == {"system": "x", "messages": chat[2:], "max_tokens": 9}
+    also = {"role": "user", "content": [result, {"type": "text", "text": "x"}]}
+    pair = [U, {"role": "assistant", "content": [use]}, also, A]
+    whole = fit_rows([pair], 999, format="anthropic")[0]["tokens_after"]
+    assert fit_row(pair, whole, format="anthropic") == pair
+    assert fit_row(pair, whole - 1, format="anthropic") == "BudgetExceededError"
 
 
 # Counted by the model's own template.

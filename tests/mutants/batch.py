@@ -47,12 +47,9 @@ BATCH = (
         ("_budget_of", "output_reserve=0", "output_reserve=None"),
         ("_check", " and options.policy != BY_DEFAULT", ""),
         ("_check", "if options.repair:", "if False:"),
-        ("_fit_row", "model=options.model)", "model=None)"),
         ("_fit_row", "row.targets) if is_target)", "row.targets))"),
-        ("_fit_row", "if row.tools else counter.without_tools()", ""),
         ("_fit_row", "last + 1 - len(kept)", "last - len(kept)"),
         ("_fit_row", "total - last - 1", "total - last"),
-        ("_fit_row", "None if len(kept) == total else row.write(kept)", "row.write(kept)"),
         ("_add_beside", "row.system if has_system else ", ""),
         ("_add_beside", "row.tools or tools_in", "tools_in"),
         ("_violations", "options.strict and faults", "False"),
@@ -88,8 +85,6 @@ BATCH = (
     module(
         "batch/rows.py",
         "batch/test_training.py",
-        ("_cuts_target", "fitted.messages[-1] is messages[-1]", "False"),
-        ("_cuts_target", 'row.fate == "changed" and ', ""),
         ("_cuts_target", " and row.reason not in _NOT_CUT", ""),
     ),
 )
