@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
 from typing import Any
 
 from trimtab.errors import FormatError
@@ -207,16 +206,92 @@ class _Call:
     ended: float | None
     unread: Counter[str]
 
-    def goes_on(self, before: _Call) -> bool:
-        """Tell whether it is of the same conversation: it has all that was sent before, or asks it again."""
-        if self.conversation != before.conversation:
-            return False
-        old, new = _without_system(before.messages), _without_system(self.messages)
-        return new[: len(old)] == old or (self.trace == before.trace and old[: len(new)] == new)
-
 
 def _without_system(messages: list[Dict]) -> list[Dict]:
     return [one for one in messages if one["role"] != "system"]
+
+
+@dataclass(slots=True, eq=False)
+class _Chain:
+    """The calls of one conversation, in the order they were made."""
+
+    calls: list[_Call]
+    longest: _Call
+    """The last of those that sent the most messages."""
+    length: int
+    """How many of its messages are of no system."""
+    ends: frozenset[int]
+    """The places where a call that goes on may begin: behind what the longest sent, and behind its answer."""
+
+
+class _Chains:
+    """Puts calls into chains, in steps that grow with their messages alone.
+
+    A place is what was sent up to a message; calls that sent the same have the same places.
+    """
+
+    def __init__(self) -> None:
+        self.all: list[_Chain] = []
+        self._places: dict[tuple[int | str, str], int] = {}
+        self._ends: dict[tuple[str | None, int], list[_Chain]] = {}
+        """Chains by where they end: of a trace, or of any."""
+        self._passed: dict[tuple[str, int], _Chain] = {}
+        """The newest chain of a trace that passes a place."""
+
+    def add(self, call: _Call) -> None:
+        """Put a call behind those it goes on from, or begin a chain with it."""
+        rest = _without_system(call.messages)
+        path = self._path(rest, call.conversation)
+        chain = self._found(call, path)
+        if chain is None:
+            chain = _Chain([], call, 0, frozenset())
+            self.all.append(chain)
+        chain.calls.append(call)
+        if len(rest) >= chain.length:
+            ends = self._end(call, path, chain)
+            chain.ends = ends if len(rest) > chain.length else chain.ends | ends
+            chain.longest, chain.length = call, len(rest)
+        self._passed.update(dict.fromkeys(((call.trace, place) for place in path), chain))
+
+    def _path(self, messages: list[Dict], start: int | str) -> list[int]:
+        """List the places of messages; those of another conversation are others."""
+        path = list[int]()
+        for message in messages:
+            start = self._places.setdefault((start, repr(message)), len(self._places))
+            path.append(start)
+        return path
+
+    def _found(self, call: _Call, path: list[int]) -> _Chain | None:
+        """Find the chain of a call: it asks again what its trace sent, or has all that was sent before.
+
+        In a trace, or with the id of a conversation, what was sent is enough; else the answer has to follow.
+        """
+        if not path:
+            return None
+        if (chain := self._passed.get((call.trace, path[-1]))) is not None:
+            return chain
+        for place in reversed(path):
+            for scope in (call.trace, None):
+                known = self._ends.get((scope, place), [])
+                while known:
+                    if place in known[-1].ends:
+                        return known[-1]
+                    known.pop()  # it has gone on from there
+        return None
+
+    def _end(self, call: _Call, path: list[int], chain: _Chain) -> frozenset[int]:
+        """Note where a chain ends with a call."""
+        if not path:
+            return frozenset()
+        end = path[-1]
+        scopes: set[tuple[str | None, int]] = {(call.trace, end)}
+        if call.conversation:
+            scopes.add((None, end))
+        if call.answer:
+            scopes.add((None, self._path(call.answer, end)[-1]))
+        for scope in scopes:
+            self._ends.setdefault(scope, []).append(chain)
+        return frozenset(place for _, place in scopes)
 
 
 def _conversations(source: Source) -> list[ForeignConversation]:
@@ -232,37 +307,35 @@ def _conversations(source: Source) -> list[ForeignConversation]:
         raise FormatError(
             f"no span has {_INPUT!r}: instrumentations record what was sent only where they are told to"
         )
-    chains: list[list[_Call]] = []
+    chains = _Chains()
     for call in sorted(found, key=lambda one: one.begun or 0.0):
-        chain = next((chain for chain in reversed(chains) if call.goes_on(chain[-1])), None)
-        if chain is None:
-            chains.append([call])
-        else:
-            chain.append(call)
-    names = _names(chains)
-    return [_conversation(chain, name) for chain, name in zip(chains, names, strict=True)]
+        chains.add(call)
+    names = _names(chains.all)
+    return [_conversation(chain, name) for chain, name in zip(chains.all, names, strict=True)]
 
 
-def _names(chains: list[list[_Call]]) -> list[str]:
+def _names(chains: list[_Chain]) -> list[str]:
     """Name conversations by their ids, or their traces; two of one name get numbers."""
-    if len(chains) == 1:
-        return [chains[0][0].conversation]
-    plain = [chain[0].conversation or chain[0].trace for chain in chains]
-    seen = Counter[str]()
+    firsts = [chain.calls[0] for chain in chains]
+    if len(firsts) == 1:
+        return [firsts[0].conversation]
+    plain = [first.conversation or first.trace for first in firsts]
+    counts, seen = Counter(plain), Counter[str]()
     names = list[str]()
     for name in plain:
         seen[name] += 1
-        names.append(" ".join(filter(None, (name, str(seen[name])))) if plain.count(name) > 1 else name)
+        names.append(" ".join(filter(None, (name, str(seen[name])))) if counts[name] > 1 else name)
     return names
 
 
-def _conversation(chain: list[_Call], name: str) -> ForeignConversation:
-    last = chain[-1]
-    body: Dict = {"messages": [*last.messages, *last.answer]}
-    if last.model is not None:
-        body["model"] = last.model
-    if last.tools:
-        body["tools"] = last.tools
+def _conversation(chain: _Chain, name: str) -> ForeignConversation:
+    longest = chain.longest
+    body: Dict = {"messages": [*longest.messages, *longest.answer]}
+    if longest.model is not None:
+        body["model"] = longest.model
+    if longest.tools:
+        body["tools"] = longest.tools
+    ends = _ends_of(longest.messages)
     return ForeignConversation(
         program=TELEMETRY,
         name=name,
@@ -270,27 +343,35 @@ def _conversation(chain: list[_Call], name: str) -> ForeignConversation:
         body=body,
         times=_times(chain),
         bills=tuple(
-            Bill(at=len(one.messages), usage=one.usage, model=one.model)
-            for one in chain
-            if one.usage is not None and len(one.messages) <= len(last.messages)
+            Bill(at=ends[len(_without_system(one.messages))], usage=one.usage, model=one.model)
+            for one in chain.calls
+            if one.usage is not None
         ),
         calls=tuple(
             ForeignCall(messages=one.messages, tools=one.tools or None, time=one.begun, cold=one.cold)
-            for one in chain
+            for one in chain.calls
         ),
-        notes=_notes_of(last.unread),
+        notes=_notes_of(longest.unread),
     )
 
 
-def _times(chain: list[_Call]) -> tuple[float | None, ...]:
+def _ends_of(messages: list[Dict]) -> list[int]:
+    """Say how many messages there are, for each count of those of no system."""
+    ends = [at for at, one in enumerate(messages) if one["role"] != "system"]
+    return [*ends, len(messages)]
+
+
+def _times(chain: _Chain) -> tuple[float | None, ...]:
     """Say when each message was there: what a call adds, when it was made; an answer, when it was given."""
-    if all(one.begun is None for one in chain):
+    first, last = chain.calls[0], chain.longest
+    if all(one.begun is None for one in chain.calls):
         return ()
-    last = chain[-1]
-    times: list[float | None] = [chain[0].begun] * len(chain[0].messages)
-    for before, call in pairwise(chain):
+    times: list[float | None] = [first.begun] * len(first.messages)
+    before = first
+    for call in chain.calls[1:]:
         added = len(call.messages) - len(times)
         times += [before.ended or call.begun] * min(1, added) + [call.begun] * (added - 1)
+        before = call if added >= 0 else before
     return (*times[: len(last.messages)], *(last.ended for _ in last.answer))
 
 
@@ -308,7 +389,7 @@ def _call_of(span: Mapping[str, Any]) -> _Call | None:
     elif _VERCEL in held:
         sent = {"messages": _plain(held[_VERCEL]), "tools": _tools(held.get("ai.prompt.tools"))}
         body = vercel.READER.read(sent)[0].body
-        messages, answer, tools = body["messages"], [], body.get("tools", [])
+        messages, answer, tools = body["messages"], _vercel_answer(held), body.get("tools", [])
     else:
         messages, answer, tools = _flat(held)
     if not messages:
@@ -330,6 +411,17 @@ def _call_of(span: Mapping[str, Any]) -> _Call | None:
         ended=_seconds(span, _ENDED),
         unread=unread,
     )
+
+
+def _vercel_answer(held: Mapping[str, Any]) -> list[Dict]:
+    """Read what a span of the Vercel AI SDK says of the answer: a text, and calls whose input is JSON."""
+    said = held.get("ai.response.text")
+    parts = [chat.text(said)] if isinstance(said, str) and said else []
+    calls = [
+        chat.call(one.get("toolCallId"), one.get("toolName"), one.get("input", one.get("args")))
+        for one in mappings(_plain(held.get("ai.response.toolCalls")))
+    ]
+    return [chat.message("assistant", parts, calls)] if parts or calls else []
 
 
 def _first(held: Mapping[str, Any], keys: Sequence[str]) -> Any:
