@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -452,6 +453,20 @@ def test_an_answer_in_a_span_of_the_vercel_sdk_joins_its_traces() -> None:
     ]
 
 
+def _held(key: str, value: Any) -> dict[str, Any]:
+    return {"attributes": {"gen_ai.input.messages": [QUESTION], key: value}}
+
+
+def _deep(levels: int) -> Any:
+    value: Any = {"stringValue": "x"}
+    for _ in range(levels):
+        value = {"arrayValue": {"values": [value]}}
+    return value
+
+
+_ASKED = [{"key": "gen_ai.input.messages", "value": {"stringValue": json.dumps([QUESTION])}}]
+
+
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
@@ -472,9 +487,37 @@ def test_an_answer_in_a_span_of_the_vercel_sdk_joins_its_traces() -> None:
             [{"attributes": {"gen_ai.input.messages": [QUESTION], "gen_ai.tool.definitions": "[3]"}}],
             "tool is a mapping",
         ),
+        ([_held("gen_ai.usage.input_tokens", float("inf"))], "is no whole number: inf"),
+        ([{"startTimeUnixNano": "9" * 400, **_held("a", 1)}], "startTimeUnixNano of a span is no time"),
+        ([{"start_time": "9" * 400, **_held("a", 1)}], "start_time of a span is no time"),
+        ([{"attributes": {"gen_ai.input.messages": "[" * 50_000}}], "is not JSON"),
+        ([{"attributes": [{"key": "gen_ai.input.messages", "value": _deep(50_000)}]}], "nested too deep"),
+        ([{"resourceLogs": []}], "logs of OTLP ('resourceLogs') are not read"),
+        ({"resourceLogs": []}, "logs of OTLP ('resourceLogs') are not read"),
     ],
 )
 def test_what_nobody_writes_is_refused(broken: Any, said: str) -> None:
     """With what is wrong."""
-    with pytest.raises(FormatError, match=said.replace("[", r"\[")):
+    with pytest.raises(FormatError, match=re.escape(said)):
         read_foreign(broken)
+
+
+def test_a_list_of_otlp_that_is_none_is_empty() -> None:
+    """Whatever is in its place."""
+    value = {"arrayValue": {"values": 1.5}}
+    found = read([{"attributes": [{"key": "gen_ai.tool.definitions", "value": value}, *_ASKED]}])
+    assert found.body == {"messages": CHAT[:1]}
+
+
+def test_a_span_alone_is_a_document() -> None:
+    """It is the one of its list."""
+    span = _span(1, "t", "hi")
+    assert read(span) == read([span])
+    assert read({"context": {"trace_id": "t"}, "attributes": span["attributes"]}).body == read(span).body
+
+
+@pytest.mark.parametrize("body", [{"messages": []}, {"input": "hi"}, {"contents": []}, {"role": "user"}])
+def test_attributes_alone_make_no_span(body: Any) -> None:
+    """A message or a body may have some from its writer."""
+    assert read_foreign([{"attributes": {}, "content": "hi", **body}]) is None
+    assert read_foreign({"attributes": {}, "trace_id": "t", "content": "hi", **body}) is None

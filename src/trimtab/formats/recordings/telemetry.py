@@ -57,7 +57,10 @@ def _owns(source: Source) -> bool:
 
 def _read(source: Source) -> list[ForeignConversation]:
     if _is_spans(source):
-        return _conversations(source)
+        try:
+            return _conversations(source)
+        except RecursionError as error:
+            raise FormatError("a span is nested too deep to be read") from error
     unread = Counter[str]()
     if not isinstance(source, Mapping):
         body: Dict = {"messages": messages_of(source, unread)}
@@ -73,8 +76,7 @@ def _read(source: Source) -> list[ForeignConversation]:
 
 
 def _notes_of(unread: Mapping[str, int]) -> tuple[str, ...]:
-    why = "no provider takes reasoning back from a recording"
-    return tuple(f"not read: {kind} ({count:,}): {why}" for kind, count in unread.items())
+    return tuple(f"not read: {kind} ({count:,}): {chat.WHY_NO_REASONING}" for kind, count in unread.items())
 
 
 def messages_of(recorded: object, unread: Counter[str], /) -> list[Dict]:
@@ -102,12 +104,12 @@ def _plain(value: object) -> Any:
         return value
     try:
         return json.loads(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"a recorded value is not JSON: {value!r:.60}") from error
 
 
 def _system(recorded: object) -> Dict | None:
-    """Read recorded instructions, which stand apart from the messages; None where there are none."""
+    """Read recorded instructions, which are apart from the messages; None where there are none."""
     try:
         parts = _plain(recorded)
     except FormatError:
@@ -181,13 +183,22 @@ def _tool(one: Any) -> Dict:
 
 
 def _is_spans(source: Any) -> bool:
-    """Tell whether it is an export of spans: OTLP, or a list of spans with attributes."""
+    """Tell whether it is an export: of OTLP, a span, or a list of these."""
     if isinstance(source, Mapping):
-        return "resourceSpans" in source or "resource_spans" in source
+        return any(key in source for key in _EXPORTS) or (_is_span(source) and not _SPAN.isdisjoint(source))
     listed = isinstance(source, Sequence) and not isinstance(source, str | bytes) and len(source) > 0
-    return listed and all(
-        isinstance(one, Mapping) and ("attributes" in one or _is_spans(one)) for one in source
-    )
+    return listed and all(isinstance(one, Mapping) and (_is_span(one) or _is_spans(one)) for one in source)
+
+
+def _is_span(one: Mapping[str, Any]) -> bool:
+    """Tell a span from a message or a body whose writer has attributes of its own."""
+    return "attributes" in one and _NO_SPAN.isdisjoint(one)
+
+
+_LOGS = ("resourceLogs", "resource_logs")
+_EXPORTS = ("resourceSpans", "resource_spans", *_LOGS)
+_SPAN = frozenset({"traceId", "trace_id", "spanId", "span_id", "context"})
+_NO_SPAN = frozenset({"role", "messages", "input", "contents"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +315,9 @@ def _conversations(source: Source) -> list[ForeignConversation]:
     """
     found = [call for span in _spans(source) if (call := _call_of(span)) is not None]
     if not found:
+        exports = [source] if isinstance(source, Mapping) else source
+        if any(key in one for one in exports for key in _LOGS):
+            raise FormatError(f"logs of OTLP ({_LOGS[0]!r}) are not read: export spans, with {_INPUT!r}")
         raise FormatError(
             f"no span has {_INPUT!r}: instrumentations record what was sent only where they are told to"
         )
@@ -477,7 +491,7 @@ def _in_order(grown: Any) -> Any:
 
 
 def _at(value: Any, *keys: str) -> Any:
-    """Return what stands under keys, one in another; None if nothing does."""
+    """Return what is under keys, one in another; None if nothing is."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
@@ -541,7 +555,7 @@ def _value(value: Any) -> Any:
             listed = value[kind].get("values")
             if kind == "kvlistValue":
                 return {str(one.get("key")): _value(one.get("value")) for one in mappings(listed)}
-            return [_value(one) for one in listed or ()]
+            return [_value(one) for one in listed] if isinstance(listed, list | tuple) else []
     if "intValue" in value:
         return _whole(value["intValue"], "intValue")
     return next(iter(value.values()), None)
@@ -550,7 +564,7 @@ def _value(value: Any) -> Any:
 def _whole(value: Any, name: str) -> int:
     try:
         return int(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise FormatError(f"{name} is no whole number: {short_repr(value)}") from error
 
 
@@ -565,10 +579,13 @@ def _seconds(span: Mapping[str, Any], keys: Sequence[str]) -> float | None:
         if isinstance(value, str) and not value.isdigit():
             try:
                 return datetime.fromisoformat(value).timestamp()
-            except ValueError as error:
+            except (ValueError, OverflowError, OSError) as error:
                 raise FormatError(f"{key} of a span is no time: {value!r:.40}") from error
         if value:
-            return _whole(value, key) / 1e9
+            try:
+                return _whole(value, key) / 1e9
+            except OverflowError as error:
+                raise FormatError(f"{key} of a span is no time: {value!r:.40}") from error
     return None
 
 
