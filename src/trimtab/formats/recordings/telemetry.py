@@ -253,7 +253,7 @@ class _Chains:
         """Put a call behind those it goes on from, or begin a chain with it."""
         rest = _without_system(call.messages)
         path = self._path(rest, call.conversation)
-        chain = self._found(call, path)
+        chain = self._chain_of(call, path)
         if chain is None:
             chain = _Chain([], call, 0, frozenset())
             self.all.append(chain)
@@ -272,7 +272,7 @@ class _Chains:
             path.append(start)
         return path
 
-    def _found(self, call: _Call, path: list[int]) -> _Chain | None:
+    def _chain_of(self, call: _Call, path: list[int]) -> _Chain | None:
         """Find the chain of a call: it asks again what its trace sent, or has all that was sent before.
 
         In a trace, or with the id of a conversation, what was sent is enough; else the answer has to follow.
