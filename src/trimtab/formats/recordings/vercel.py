@@ -218,7 +218,7 @@ _WHY = {
 
 def _arguments(part: Mapping[str, Any]) -> str:
     """Write the input of a call as the SDK does: a text is JSON, too."""
-    found = next((part[key] for key in ("input", "args") if part.get(key) is not None), {})
+    found: Any = next((part[key] for key in ("input", "args") if part.get(key) is not None), {})
     return compact_json(found)
 
 
