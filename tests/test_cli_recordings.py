@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from trimtab import Session, cli, fit, validate
 from trimtab.counting import measure
-from trimtab.errors import FormatError
+from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import read_foreign
 from trimtab.replay import read_recording, read_recordings
 
@@ -142,3 +142,23 @@ def test_lines_of_a_log_are_refused_at_each_door(call: Any) -> None:
     """With the function that reads them."""
     with pytest.raises(FormatError, match="read_foreign"):
         call(log("one"))
+
+
+def test_one_bad_row_is_one_error(tmp_path: Path) -> None:
+    """Also where it is among the first lines, by which a file is told."""
+    path = tmp_path / "rows.jsonl"
+    body = {"messages": [{"role": "user", "content": "Hi"}]}
+    bad = {"conversations": [{"from": "human", "value": "Hi"}]}
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in (body, bad, body)), encoding="utf-8")
+    found = run("count", path)
+    assert (found.exit_code, len(found.stdout.splitlines())) == (1, 3)
+    assert "line 2: it is a recording of ShareGPT" in found.stderr
+
+
+def test_times_that_are_given_go_before_those_of_a_recording() -> None:
+    """And there are as many as messages."""
+    lines = log("one")
+    calls = read_recording(lines, times=[1.0, 2.0, 3.0, 4.0]).calls
+    assert [call.time for call in calls] == [1.0, 3.0]
+    with pytest.raises(ConfigurationError, match="times"):
+        read_recording(lines, times=[1.0])

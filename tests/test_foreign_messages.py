@@ -14,6 +14,7 @@ from trimtab import CharCounter, Context, EstimateCounter, Session, Summarize, a
 from trimtab.conversation import group
 from trimtab.counting import measure
 from trimtab.errors import FormatError
+from trimtab.formats import read_foreign
 from trimtab.history import evict_messages
 from trimtab.testing import WordCounter
 
@@ -276,3 +277,65 @@ def test_shapes_that_cannot_be_listed_are_refused_anywhere(read: Callable[[Any],
     with pytest.raises(FormatError, match=r"^messages\[200\]: it is a message of Bedrock's"):
         read([*PLAIN[:200], blocks, *PLAIN[200:]])
     read([*PLAIN[:200], {"role": "human", "content": "w"}, *PLAIN[200:]])
+
+
+USER = {"role": "user", "content": "w"}
+BESIDE_A_TEXT = (
+    {"role": "assistant", "content": "w", "toolCalls": [{"id": "c"}]},
+    {"role": "tool", "content": "w", "toolCallId": "c"},
+    {"role": "assistant", "content": "w", "toolInvocations": [{"toolCallId": "c", "state": "call"}]},
+    {"role": "assistant", "id": "m", "content": "w", "otid": "o"},
+)
+
+
+@pytest.mark.parametrize("message", BESIDE_A_TEXT, ids=lambda one: str([*one][-1]))
+@pytest.mark.parametrize("limit", [5, 99])
+def test_calls_beside_a_text_are_refused_at_any_budget(message: dict[str, Any], limit: int) -> None:
+    """No wire form has them there: the pair would be lost, whatever the budget."""
+    for read in (lambda m: fit(m, limit, counter=WordCounter()), measure, validate):
+        with pytest.raises(FormatError, match=r"^messages\[1\]: it is a message of "):
+            read([USER, message, USER])
+
+
+@pytest.mark.parametrize(
+    ("message", "form"),
+    [
+        ({"role": "assistant", "reasoning_content": "w"}, "openai_chat"),
+        ({"role": "assistant", "reasoning": "w"}, "openai_chat"),
+        ({"role": "user", "images": ["aGk="]}, "openai_chat"),
+        ({"role": "user", "content": "w", "toolCalls": None, "otid": None}, "openai_chat"),
+        ({"role": "user", "content": [{"type": "image", "image": "cat.png"}]}, "openai_chat"),
+        ({"id": "msg_1"}, "openai_responses"),
+        ({"type": "an_item_of_next_year", "id": "x"}, "openai_responses"),
+        ({"role": "model", "parts": [{"text": "w", "thought": True, "thoughtSignature": "s"}]}, "gemini"),
+        ({"role": "user", "parts": [{"text": "w", "type": "text"}]}, "gemini"),
+    ],
+    ids=str,
+)
+def test_what_providers_take_is_counted_and_fitted(message: dict[str, Any], form: str) -> None:
+    """Rare keys, empty ones, and those of a provider's dialect are no sign of another program."""
+    first = {"role": "user", "parts": [{"text": "w"}]} if form == "gemini" else USER
+    messages = [first, message]
+    assert fit(messages, 99_999, counter=CharCounter(4), format=form).messages == messages
+    assert measure(messages, counter=CharCounter(4), format=form).tokens > 0
+
+
+def test_a_session_says_the_form_it_was_not_made_with() -> None:
+    """Its form is told when it is made, not by its first message."""
+    with pytest.raises(FormatError, match="format='gemini'"):
+        Session(budget=500).add({"role": "user", "parts": [{"text": "w"}]})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"messages": [USER], "method": "acompletion", "response": {}},
+        {"messages": [USER], "events": [{"author": "me"}]},
+        {"input": [USER], "eval": {}, "status": "ok"},
+    ],
+    ids=str,
+)
+def test_what_a_proxy_writes_beside_a_request_makes_it_no_recording(body: dict[str, Any]) -> None:
+    """It is a request body."""
+    assert read_foreign(body) is None
+    assert read_foreign([body]) is None

@@ -235,6 +235,7 @@ class _Adapted(Format):
 
 
 _CALLS = frozenset({"role", "content", "tool_calls"})
+_PLAIN = frozenset({"role", "content", "name", "tool_call_id"})
 
 
 def refuse_foreign(
@@ -257,7 +258,7 @@ def refuse_foreign(
             try:
                 # A role and a text, or calls: nearly every message, and there is nothing to mistake.
                 content = message["content"]
-                if content.__class__ is str and message["role"] in ROLES:
+                if content.__class__ is str and message["role"] in ROLES and message.keys() <= _PLAIN:
                     continue
                 if content is None and message["role"] == "assistant" and message.keys() == _CALLS:
                     continue

@@ -30,7 +30,7 @@ _LIBRARIES = {
 _LANGCHAIN_TYPES = frozenset({"human", "ai", "system", "tool", "function"})
 """What LangChain writes under `type` where the wire forms have a role; no item of Responses is called so."""
 
-_FORMS = frozenset({"anthropic", "bedrock", "gemini", "openai_chat", "openai_responses"})
+FORMS = frozenset({"anthropic", "bedrock", "gemini", "openai_chat", "openai_responses"})
 """The wire forms of trimtab, which know none of these; one that a user registered may be one of them."""
 
 
@@ -76,7 +76,7 @@ def check_message(
     Raises:
         FormatError: With what it looks like and what to pass instead.
     """
-    if form not in _FORMS:
+    if form not in FORMS:
         return
     said = _foreign_dict(message)
     content = message.get("content")
@@ -96,8 +96,10 @@ def _foreign_role(message: dict[str, Any], form: str, *, counted: bool) -> str |
         return _empty_of(message, form)
     if role is None and (block := _block_of(message, form)) is not None:
         return block
-    if role is None and (("type" in message and form == "openai_responses") or form == "gemini"):
-        return None  # an item, of which the API may know more than we do; a content of Gemini
+    if role is None and form == "openai_responses" and ("type" in message or message.keys() == {"id"}):
+        return None  # an item, of which the API may know more than we do, or a reference to one
+    if role is None and form == "gemini":
+        return None
     if role is None:
         if (answer := answer_in(message)) is not None:
             return f"it is a whole answer, not a message: {answer}"
@@ -112,7 +114,7 @@ def _foreign_role(message: dict[str, Any], form: str, *, counted: bool) -> str |
 
 def _empty_of(message: dict[str, Any], form: str) -> str | None:
     """Say of a message that it holds something, under no key of its wire form; None: it may be empty."""
-    if form == "openai_responses" or not message.keys().isdisjoint(_CONTENT[form]):
+    if form == "openai_responses" or not message.keys().isdisjoint(SAID_IN[form]):
         return None
     other = next((key for key, held in message.items() if key not in _BESIDE and held), None)
     if other is None:
@@ -121,8 +123,11 @@ def _empty_of(message: dict[str, Any], form: str) -> str | None:
     return f"it has a role and {other!r}, and no {key!r}: write {{'role': {message['role']!r}, {key!r}: ...}}"
 
 
-_CONTENT = {
-    "openai_chat": ("content", "tool_calls", "function_call", "refusal", "audio"),
+SAID_IN = {
+    "openai_chat": (
+        *("content", "tool_calls", "function_call", "refusal", "audio", "images"),
+        *("reasoning_content", "reasoning", "reasoning_details", "thinking"),
+    ),
     "anthropic": ("content",),
     "bedrock": ("content",),
     "gemini": ("parts",),

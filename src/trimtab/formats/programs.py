@@ -72,11 +72,11 @@ def program_of(message: Mapping[str, Any], /) -> str | None:
         return _of_line(message)
     if len(message) == 2 and message.get("content").__class__ is str:
         return None  # as nearly every message is
-    if "toolInvocations" in message:
+    if message.get("toolInvocations") is not None:
         return VERCEL
-    if "toolCalls" in message or "toolCallId" in message:
+    if message.get("toolCalls") or message.get("toolCallId"):
         return AG_UI
-    if "tool_returns" in message or "otid" in message:
+    if "tool_returns" in message or ("otid" in message and "id" in message):
         return LETTA
     listed = message.get("parts")
     if isinstance(listed, list | tuple):
@@ -100,7 +100,16 @@ def _is_vercel(part: Any) -> bool:
     kind = part.get("type")
     if kind == "file":
         return "mediaType" in part or "mimeType" in part
-    return "image" in part if kind == "image" else isinstance(kind, str) and kind in _VERCEL_PARTS
+    if kind == "image":
+        return "mediaType" in part or "mimeType" in part or _is_data(part.get("image"))
+    return isinstance(kind, str) and kind in _VERCEL_PARTS
+
+
+def _is_data(image: Any) -> bool:
+    """Tell an address or the data of an image from the path of a file, as trainers have it."""
+    if not isinstance(image, str):
+        return image is not None
+    return image.startswith(("http:", "https:", "data:")) or (len(image) > 64 and "." not in image)
 
 
 def _of_part(part: Any) -> str | None:

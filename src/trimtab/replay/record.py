@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 from trimtab._fitting.request import leading_system
 from trimtab._shared.checks import BODY_KEYS, is_number, is_whole
 from trimtab.errors import ConfigurationError, FormatError
-from trimtab.formats import ForeignConversation, Format, format_of, read_foreign
+from trimtab.formats import ForeignConversation, Format, format_of, get_format, read_foreign
+from trimtab.formats.foreign import FORMS
 from trimtab.formats.values import entry_of
 from trimtab.replay.datasets import Conversation, conversations_in
 from trimtab.stores import Event
@@ -105,8 +106,9 @@ def read_recording(
 
     Args:
         source: A list of messages in any wire form; a request body; a list of bodies, one per call; events of
-            a session's log or a snapshot of one; OpenTelemetry's GenAI spans, as exported in JSON; or LoCoMo
-            or BEAM with one conversation. A mapping may have `times` and `questions` beside its messages.
+            a session's log or a snapshot of one; a recording of another program, as `read_foreign` of
+            `trimtab.formats` takes it; or LoCoMo or BEAM with one conversation. A mapping may have `times`
+            and `questions` beside its messages.
         format: Name of the wire form; "auto" decides by the shapes that occur.
         model: Decides the wire form of a list that could be in several.
         system: System text beside the messages, if the source has none. If the wire form keeps it among
@@ -131,9 +133,10 @@ def read_recording(
     if isinstance(source, Recording):
         return _with_check(replace(source, questions=asked or source.questions), ConfigurationError)
     calls = list[ModelCall]()
-    source, notes = _only_one(source)
+    source, notes = _only_one(source, format)
+    wrong_times: _Refusal = FormatError if times is None else ConfigurationError
     if isinstance(source, ForeignConversation):
-        notes, times = source.notes, source.times or times
+        notes, times = source.notes, (source.times or None) if times is None else times
         format = source.format if format == "auto" else format
         calls = [
             ModelCall(messages=one.messages, tools=one.tools, time=one.time, cold=one.cold)
@@ -141,10 +144,10 @@ def read_recording(
         ]
         source = source.body
     messages: Messages | None = None  # of the whole conversation, where its calls have to be found
-    wrong_times: _Refusal = FormatError if times is None else ConfigurationError
     wrong_questions: _Refusal = ConfigurationError if asked else FormatError
     if calls:
         form = format_of(calls[-1].messages, format, model)
+        calls = [_with_beside(call, form, system, tools) for call in calls]
     elif _is_log(source):
         messages, times, options = _messages_in(source["events"] if isinstance(source, Mapping) else source)
         form = format_of(messages, options.get("format", "auto") if format == "auto" else format, model)
@@ -204,15 +207,20 @@ def read_recordings(source: Any, /, **options: Any) -> dict[str, Recording]:
             name: replace(read_recording(one.body, **options), notes=one.notes)
             for name, one in conversations.items()
         }
-    if (foreign := read_foreign(source)) is not None:
+    if (foreign := _foreign(source, options.get("format", "auto"))) is not None:
         return {one.name: read_recording(one, **options) for one in foreign}
     return {"": read_recording(source, **options)}
 
 
-def _only_one(source: Any) -> Conversation:
+def _foreign(source: Any, format: str | Format) -> list[ForeignConversation] | None:
+    """Read a recording of another program; None for others, and for a wire form of the caller's own."""
+    return read_foreign(source) if format == "auto" or get_format(format).name in FORMS else None
+
+
+def _only_one(source: Any, format: str | Format) -> Conversation:
     """Take the conversation out of a file of LoCoMo or BEAM, or out of a recording, that has no other."""
     conversations = conversations_in(source)
-    foreign = read_foreign(source) if conversations is None else None
+    foreign = _foreign(source, format) if conversations is None else None
     found = [*conversations.values()] if conversations else [Conversation(one) for one in foreign or ()]
     if len(found) > 1:
         raise FormatError(f"it has {len(found):,} conversations: use read_recordings")
@@ -289,6 +297,18 @@ def _messages_in(events: Iterable[Any]) -> tuple[list[Any], list[float | None], 
 def _call_of(form: Format, body: Mapping[str, Any]) -> ModelCall:
     request = form.read_request(body)
     return ModelCall(messages=list(request.messages), system=request.system, tools=request.tools)
+
+
+def _with_beside(call: ModelCall, form: Format, system: Any, tools: Any) -> ModelCall:
+    """Put system text and tools beside a call that was recorded without them."""
+    has_system = bool(call.messages) and form.kind(entry_of(call.messages, 0)) == "system"
+    lead = [] if has_system else leading_system(system, form)
+    return replace(
+        call,
+        messages=[*lead, *call.messages],
+        system=None if has_system or lead else system,
+        tools=tools if call.tools is None else call.tools,
+    )
 
 
 def _check_times(times: Sequence[float | None] | None, count: int, refusal: _Refusal) -> None:

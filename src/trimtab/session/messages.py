@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from trimtab.conversation.pairing import pair
 from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
-from trimtab.errors import CountingError
-from trimtab.formats import Dict, Format, Path, Structure, TextSlot, mapping_of
+from trimtab.errors import CountingError, FormatError
+from trimtab.formats import Dict, Format, Path, Structure, TextSlot, detect, mapping_of
 from trimtab.formats.foreign import check_message
 from trimtab.formats.origin import OriginName, Origins, check_origin, lower
 from trimtab.session.options import Options
@@ -250,7 +250,16 @@ class MessageReader:
         Raises:
             FormatError: It cannot be read, or has the role or the shape of another wire form.
         """
-        check_message(message, self.format.name)
+        try:
+            check_message(message, self.format.name)
+        except FormatError as error:
+            other = detect([message])
+            if other.name == self.format.name:
+                raise
+            raise FormatError(
+                f"{error}; or, if the session is to have messages of {other.name}, make it with"
+                f" format={other.name!r}"
+            ) from None
         self.read(message)
 
     def _structure(self, messages: list[Dict]) -> Structure:

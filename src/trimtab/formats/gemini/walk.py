@@ -112,6 +112,8 @@ class Walk:
             signature = None
             if len(part) == 1:
                 (key,) = part
+            elif len(part) != 2:
+                raise KeyError
             else:
                 key, other = part
                 if key in _SIGNATURES:

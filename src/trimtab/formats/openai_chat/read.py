@@ -8,7 +8,8 @@ from typing import Any
 
 from trimtab.formats.base import Media, Pieces
 from trimtab.formats.content import Found
-from trimtab.formats.foreign import ROLES
+from trimtab.formats.foreign import ROLES, SAID_IN
+from trimtab.formats.programs import program_of
 from trimtab.formats.values import Dict, as_dict, as_list, as_text, python_json, to_text
 
 LEGACY_PREFIX = "function:"
@@ -92,8 +93,11 @@ def is_foreign(message: Dict) -> bool:
     content = message.get("content")
     if isinstance(content, (list, tuple)):
         parts = [part for part in content if type(part) is dict]
-        return not all(_is_part(part) for part in parts)
-    return "parts" in message or (content is None and "blocks" in message)
+        if not all(_is_part(part) for part in parts):
+            return True
+    elif "parts" in message or (content is None and message.keys().isdisjoint(SAID_IN["openai_chat"])):
+        return True
+    return program_of(message) is not None
 
 
 def _is_part(part: Dict) -> bool:

@@ -34,7 +34,7 @@ def read_foreign(source: Source, /) -> list[ForeignConversation] | None:
         source: The recording as parsed from JSON: a list of the values of its lines, or a document.
 
     Returns:
-        Its conversations, in the order they were begun; None if it is of no program that is known.
+        Its conversations, that of the newest line first; None if it is of no program that is known.
 
     Raises:
         FormatError: It is of a known program and not as that writes it, or of one that is told but not read;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from trimtab.errors import FormatError
@@ -20,6 +20,8 @@ from trimtab.formats.recordings.base import ForeignConversation, Reader, Source
 
 __all__ = ["READER", "said_of", "said_of_bytes"]
 
+_LISTS = ("messages", "input", "contents")
+"""Where a request body has its messages."""
 _ANSWERS = "gemini-cli's responses"
 _ANSWERS_SAID = "it has what the model answered, and nothing of what was sent: pass the requests"
 
@@ -45,9 +47,15 @@ def _of_document(source: Mapping[str, Any]) -> str | None:
         return program if program in INSTEAD else None
     if "sessionId" in source and "projectHash" in source:
         return GEMINI_CLI
+    if _is_letta(source):
+        return LETTA
+    listed = next((source[key] for key in _LISTS if isinstance(source.get(key), list)), None)
+    if listed is not None:  # a request, whatever a proxy wrote beside it
+        told = (program_of(one) for one in listed if isinstance(one, Mapping))
+        return next((program for program in told if program in INSTEAD), None)
     if "method" in source and "response" in source:
         return _ANSWERS
-    if _has(source, "agents", "agent_type", "llm_config", "tool_rules") or _is_letta(source):
+    if _has(source, "agents", "agent_type", "llm_config", "tool_rules"):
         return LETTA
     if isinstance(source.get("eval"), Mapping) and "status" in source:
         return INSPECT
@@ -55,12 +63,8 @@ def _of_document(source: Mapping[str, Any]) -> str | None:
         return ADK
     if _has(source, "conversations", "from"):
         return SHAREGPT
-    listed = source.get("messages")
-    if isinstance(listed, Sequence) and not isinstance(listed, str):
-        told = [program_of(one) for one in listed if isinstance(one, Mapping)]
-    else:
-        told = [program_of(source)]
-    return next((program for program in told if program in INSTEAD), None)
+    program = program_of(source)
+    return program if program in INSTEAD else None
 
 
 def _has(source: Mapping[str, Any], key: str, *signs: str) -> bool:
@@ -85,5 +89,5 @@ def _refuse(source: Source) -> list[ForeignConversation]:
     raise FormatError(f"it is a recording of {program}: {said}")
 
 
-READER = Reader(program="another program", owns=_owns, read=_refuse, by_line=True)
+READER = Reader(program="another program", owns=_owns, read=_refuse)
 """It tells them all, and reads none."""
