@@ -608,28 +608,40 @@ class TestSidechains:
 
 
 BROKEN: list[tuple[Any, str]] = [
-    ([], "line 3: it is no object but a list"),
-    (None, "line 3: it is no object but null"),
-    ({"uuid": "x"}, "line 3: it has no 'type'"),
-    ({"type": "user", "uuid": "x", "parentUuid": None}, "line 3: a user line has no 'message'"),
-    ({"type": "user", "uuid": "x", "parentUuid": 4}, "line 3: its 'parentUuid' is neither an id nor null"),
-    ({"type": "assistant", "uuid": "x", "message": "hi"}, "line 3: 'message' is no object but a str"),
-    ({"type": "user", "uuid": "x", "message": {"role": "user"}}, "line 3: its message has no 'content'"),
+    ([], "entry 3: it is no object but a list"),
+    (None, "entry 3: it is no object but null"),
+    ({"uuid": "x"}, "entry 3: it has no 'type'"),
+    ({"type": "user", "uuid": "x", "parentUuid": None}, "entry 3: a user line has no 'message'"),
+    ({"type": "user", "uuid": "x", "parentUuid": 4}, "entry 3: its 'parentUuid' is neither an id nor null"),
+    ({"type": "assistant", "uuid": "x", "message": "hi"}, "entry 3: 'message' is no object but a str"),
+    ({"type": "user", "uuid": "x", "message": {"role": "user"}}, "entry 3: its message has no 'content'"),
     (
         {"type": "user", "uuid": "x", "message": {"content": 3}},
-        "line 3: its message has int as its 'content'",
+        "entry 3: its message has int as its 'content'",
     ),
     (
         {"type": "user", "uuid": "x", "message": {"content": [{}]}},
-        "line 3: block 0 of its message has no 'type'",
+        "entry 3: block 0 of its message has no 'type'",
     ),
     (
         {"type": "user", "uuid": "x", "timestamp": "noon", "message": {"content": "w"}},
-        "line 3: its 'timestamp' is no time: 'noon'",
+        "entry 3: its 'timestamp' is no time: 'noon'",
+    ),
+    (
+        {"type": "attachment", "uuid": "x", "attachment": {"type": "queued_command", "prompt": {"a": 1}}},
+        "entry 3: its attachment has dict as its 'prompt'",
+    ),
+    (
+        {"type": "system", "uuid": "x", "subtype": "local_command", "content": [[]]},
+        "entry 3: block 0 of it has no 'type'",
+    ),
+    (
+        {"type": "user", "uuid": "x", "timestamp": 10**400, "message": {"content": "w"}},
+        "entry 3: its 'timestamp' is no time: 100000000000000000...0000000000000000000",
     ),
     (
         {"type": "assistant", "uuid": "x", "message": {"content": [], "usage": 3}},
-        "line 3: 'usage' is no object but a int",
+        "entry 3: 'usage' is no object but a int",
     ),
 ]
 
@@ -660,7 +672,7 @@ def test_a_log_is_told_by_its_first_two_lines(last: int) -> None:
         [{"type": "system", "uuid": "x", "parentUuid": None, "subtype": "informational"}],
     ]
     for lines in openings:
-        with pytest.raises(FormatError, match=f"line {len(lines) + 1}: it has no 'type'"):
+        with pytest.raises(FormatError, match=f"entry {len(lines) + 1}: it has no 'type'"):
             read_foreign([*lines, {"broken": True}])
 
 

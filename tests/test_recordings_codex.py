@@ -358,45 +358,45 @@ def line(kind: str, **payload: Any) -> dict[str, Any]:
 
 
 BROKEN: list[tuple[Any, str, str]] = [
-    (3, "line 3: it is no object but a int", "[2]"),
-    ({"payload": {}}, "line 3: it has no 'type'", "[2].type"),
-    ({"type": "response_item"}, "line 3: a line of type response_item has no 'payload'", "[2].payload"),
-    (line("response_item"), "line 3: its item has no 'type'", "[2].payload.type"),
+    (3, "entry 3: it is no object but a int", "[2]"),
+    ({"payload": {}}, "entry 3: it has no 'type'", "[2].type"),
+    ({"type": "response_item"}, "entry 3: a line of type response_item has no 'payload'", "[2].payload"),
+    (line("response_item"), "entry 3: its item has no 'type'", "[2].payload.type"),
     (
         line("response_item", type="message", role="user"),
-        "line 3: its message has no 'content'",
+        "entry 3: its message has no 'content'",
         "[2].payload.content",
     ),
     (
         line("response_item", type="function_call", name="f"),
-        "line 3: its function_call has no 'call_id'",
+        "entry 3: its function_call has no 'call_id'",
         "[2].payload.call_id",
     ),
     (
         line("response_item", type="function_call_output", output="x"),
-        "line 3: its function_call_output has no 'call_id'",
+        "entry 3: its function_call_output has no 'call_id'",
         "[2].payload.call_id",
     ),
-    (line("compacted"), "line 3: it has neither 'replacement_history' nor 'message'", "[2].payload"),
+    (line("compacted"), "entry 3: it has neither 'replacement_history' nor 'message'", "[2].payload"),
     (
         line("compacted", replacement_history=3),
-        "line 3: 'replacement_history' is no list",
+        "entry 3: 'replacement_history' is no list",
         "[2].payload.replacement_history",
     ),
     (
         line("compacted", replacement_history=[3]),
-        "line 3: an item of it is no object",
+        "entry 3: an item of it is no object",
         "[2].payload.replacement_history[0]",
     ),
-    (line("event_msg", type="token_count", info=3), "line 3: 'info' is no object", "[2].payload.info"),
+    (line("event_msg", type="token_count", info=3), "entry 3: 'info' is no object", "[2].payload.info"),
     (
         line("event_msg", type="thread_rolled_back"),
-        "line 3: 'num_turns' is no number of turns",
+        "entry 3: 'num_turns' is no number of turns",
         "[2].payload.num_turns",
     ),
     (
         {**line("turn_context"), "timestamp": "noon"},
-        "line 3: its 'timestamp' is no time: 'noon'",
+        "entry 3: its 'timestamp' is no time: 'noon'",
         "[2].timestamp",
     ),
 ]
@@ -428,7 +428,7 @@ def test_a_rollout_is_told_by_its_first_two_lines() -> None:
         with pytest.raises(FormatError, match="no item of a user or a model"):
             read_foreign(lines)
     for lines in openings:
-        with pytest.raises(FormatError, match=r"line [23]: it has no 'type'"):
+        with pytest.raises(FormatError, match=r"entry [23]: it has no 'type'"):
             read_foreign([*lines, {"payload": {}}])
     for lines in (
         [head],

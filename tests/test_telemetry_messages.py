@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from tests.complexity.counting_machine import assert_linear
 from trimtab import validate
 from trimtab.errors import FormatError
 from trimtab.formats import ForeignConversation, read_foreign
@@ -145,14 +148,15 @@ def test_results_in_a_users_message_come_before_its_text() -> None:
 
 
 def _exported(calls: list[dict[str, Any]]) -> list[Any]:
-    """Let the SDK record spans, and write each as its exporters do."""
+    """Let the SDK record spans of one trace, and write each as its exporters do."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     tracer = provider.get_tracer("tests")
-    for attributes in calls:
-        with tracer.start_as_current_span(f"chat {attributes.get('gen_ai.request.model', '')}") as span:
-            span.set_attributes(attributes)
+    with tracer.start_as_current_span("run"):
+        for attributes in calls:
+            with tracer.start_as_current_span(f"chat {attributes.get('gen_ai.request.model', '')}") as span:
+                span.set_attributes(attributes)
     return [json.loads(span.to_json()) for span in exporter.get_finished_spans()]
 
 
@@ -245,6 +249,103 @@ def test_conversations_are_told_apart_by_what_they_sent() -> None:
     ]
 
 
+def _span(number: int, trace: str, *texts: str, **beside: str) -> dict[str, Any]:
+    """Write a span of a call: the user and the model take turns."""
+    roles = ("user", "assistant")
+    sent = [
+        {"role": roles[at % 2], "parts": [{"type": "text", "content": text}]} for at, text in enumerate(texts)
+    ]
+    held = {"gen_ai.input.messages": json.dumps(sent), "gen_ai.usage.input_tokens": number}
+    if answer := beside.pop("answer", None):
+        said = {"role": "assistant", "parts": [{"type": "text", "content": answer}], "finish_reason": "stop"}
+        held["gen_ai.output.messages"] = json.dumps([said])
+    if name := beside.pop("conversation", None):
+        held["gen_ai.conversation.id"] = name
+    if system := beside.pop("system", None):
+        held["gen_ai.system_instructions"] = system
+    return {"traceId": trace, "startTimeUnixNano": str(number * 10**9), "attributes": held}
+
+
+def _told(spans: list[Any]) -> list[tuple[list[str], list[tuple[int, int]]]]:
+    """List conversations: the texts of each, and how many messages had which bill."""
+    return [
+        (
+            [message["content"] for message in one.body["messages"]],
+            [(bill.at, bill.usage["input_tokens"]) for bill in one.bills],
+        )
+        for one in read_foreign(spans) or []
+    ]
+
+
+def test_a_call_that_asks_again_replaces_nothing() -> None:
+    """As the one that asks for a title: the longest call has the messages, and each keeps its bill."""
+    spans = [
+        _span(1, "t", "q1", system="Brief."),
+        _span(2, "t", "q1", "a1", "q2", system="Brief."),
+        _span(3, "t", "q1", "a1", "q2", "a2", "q3", system="Brief."),
+        _span(4, "t", "q1", answer="A title"),
+    ]
+    texts = ["Brief.", "q1", "a1", "q2", "a2", "q3"]
+    assert _told(spans) == [(texts, [(2, 1), (4, 2), (6, 3), (2, 4)])]
+    assert [len(one.times) for one in read_foreign(spans) or []] == [6]
+    behind = [*spans, _span(5, "t", "q1", "a1", "q2", "a2", "q3", "a3", "q4", system="Brief.")]
+    assert _told(behind) == [([*texts, "a3", "q4"], [(2, 1), (4, 2), (6, 3), (2, 4), (8, 5)])]
+
+
+def test_a_call_of_another_trace_goes_on_behind_the_recorded_answer() -> None:
+    """Else two users that begin alike would be one; a conversation with an id needs no answer."""
+    first = [_span(1, "a", "hi", answer="A"), _span(2, "b", "hi", answer="B")]
+    assert _told([*first, _span(3, "c", "hi", "C", "more")]) == [
+        (["hi", "A"], [(1, 1)]),
+        (["hi", "B"], [(1, 2)]),
+        (["hi", "C", "more"], [(3, 3)]),
+    ]
+    assert _told([*first, _span(3, "c", "hi", "A", "more"), _span(4, "d", "hi", "B", "x")]) == [
+        (["hi", "A", "more"], [(1, 1), (3, 3)]),
+        (["hi", "B", "x"], [(1, 2), (3, 4)]),
+    ]
+    assert len(_told([_span(1, "a", "hi"), _span(2, "b", "hi", "A", "more")])) == 2
+    named = [_span(1, "a", "hi", conversation="x"), _span(2, "b", "hi", "A", "more", conversation="x")]
+    assert _told(named) == [(["hi", "A", "more"], [(1, 1), (3, 2)])]
+
+
+def test_calls_without_a_message_have_nothing_in_common() -> None:
+    """One that sent instructions alone begins no other."""
+    assert len(_told([_span(1, "t", system="Brief."), _span(2, "t", "hi"), _span(3, "t", system="B")])) == 3
+
+
+def test_a_conversation_that_was_gone_on_from_twice_is_two() -> None:
+    """Each keeps the calls that are its own."""
+    spans = [
+        _span(1, "t", "q", answer="a"),
+        _span(2, "t", "q", "a", "x"),
+        _span(3, "t", "q", "a", "y"),
+        _span(4, "t", "q", "a", "x", "b", "z"),
+        _span(5, "t", "q", "a", "y", "c", "z"),
+    ]
+    assert _told(spans) == [
+        (["q", "a", "x", "b", "z"], [(1, 1), (3, 2), (5, 4)]),
+        (["q", "a", "y", "c", "z"], [(3, 3), (5, 5)]),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["traces", "conversations", "one trace", "alike"])
+def test_many_calls_are_read_in_time_that_grows_with_their_messages(kind: str) -> None:
+    """Whether they are of one trace or of many, and also where all begin alike."""
+
+    def case(count: int) -> Callable[[Any], Any]:
+        spans = list[Any]()
+        for number in range(1, count + 1):
+            start = "q" if kind == "alike" else f"q{number}"
+            trace = "t" if kind == "one trace" else f"t{number}"
+            beside = {"conversation": f"c{number}"} if kind == "conversations" else {}
+            spans.append(_span(number, trace, start, f"a{number}", "more", answer="end", **beside))
+            spans.append(_span(number, f"{trace} b", start, f"a{number}", "more", "end", "x", **beside))
+        return lambda counter: read_foreign(spans)
+
+    assert_linear(case, (100, 200, 400))
+
+
 def test_spans_of_openinference_have_a_key_for_each_value() -> None:
     """Numbers in the keys are places in lists."""
     called = "llm.input_messages.1.message.tool_calls"
@@ -331,6 +432,41 @@ def test_spans_of_openllmetry_and_of_the_vercel_sdk_are_read() -> None:
         assert [one.usage["input_tokens"] for one in found.bills] == [30]
 
 
+def test_an_answer_in_a_span_of_the_vercel_sdk_joins_its_traces() -> None:
+    """Each of its runs is a trace: the next has the answer, with its calls, among its messages."""
+    call = {"type": "tool-call", "toolCallId": "a", "toolName": "look", "input": {"at": "Rome"}}
+    result = {"type": "tool-result", "toolCallId": "a", "output": {"type": "text", "value": "rain"}}
+    asked = [{"role": "user", "content": [{"type": "text", "text": "Sky?"}]}]
+    said = {"role": "assistant", "content": [{"type": "text", "text": "I look."}, call]}
+    told = [*asked, said, {"role": "tool", "content": [result]}]
+    answer = {**call, "input": '{"at":"Rome"}'}
+    first = {"ai.response.text": "I look.", "ai.response.toolCalls": json.dumps([answer])}
+    spans = [
+        *_exported([{"ai.prompt.messages": json.dumps(asked), **first}]),
+        *_exported([{"ai.prompt.messages": json.dumps(told), "ai.response.text": "Rain."}]),
+    ]
+    assert [one.get("content") for one in read(spans).body["messages"]] == [
+        "Sky?",
+        "I look.",
+        "rain",
+        "Rain.",
+    ]
+
+
+def _held(key: str, value: Any) -> dict[str, Any]:
+    return {"attributes": {"gen_ai.input.messages": [QUESTION], key: value}}
+
+
+def _deep(levels: int) -> Any:
+    value: Any = {"stringValue": "x"}
+    for _ in range(levels):
+        value = {"arrayValue": {"values": [value]}}
+    return value
+
+
+_ASKED = [{"key": "gen_ai.input.messages", "value": {"stringValue": json.dumps([QUESTION])}}]
+
+
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
@@ -351,9 +487,37 @@ def test_spans_of_openllmetry_and_of_the_vercel_sdk_are_read() -> None:
             [{"attributes": {"gen_ai.input.messages": [QUESTION], "gen_ai.tool.definitions": "[3]"}}],
             "tool is a mapping",
         ),
+        ([_held("gen_ai.usage.input_tokens", float("inf"))], "is no whole number: inf"),
+        ([{"startTimeUnixNano": "9" * 400, **_held("a", 1)}], "startTimeUnixNano of a span is no time"),
+        ([{"start_time": "9" * 400, **_held("a", 1)}], "start_time of a span is no time"),
+        ([{"attributes": {"gen_ai.input.messages": "[" * 50_000}}], "is not JSON"),
+        ([{"attributes": [{"key": "gen_ai.input.messages", "value": _deep(50_000)}]}], "nested too deep"),
+        ([{"resourceLogs": []}], "logs of OTLP ('resourceLogs') are not read"),
+        ({"resourceLogs": []}, "logs of OTLP ('resourceLogs') are not read"),
     ],
 )
 def test_what_nobody_writes_is_refused(broken: Any, said: str) -> None:
     """With what is wrong."""
-    with pytest.raises(FormatError, match=said.replace("[", r"\[")):
+    with pytest.raises(FormatError, match=re.escape(said)):
         read_foreign(broken)
+
+
+def test_a_list_of_otlp_that_is_none_is_empty() -> None:
+    """Whatever is in its place."""
+    value = {"arrayValue": {"values": 1.5}}
+    found = read([{"attributes": [{"key": "gen_ai.tool.definitions", "value": value}, *_ASKED]}])
+    assert found.body == {"messages": CHAT[:1]}
+
+
+def test_a_span_alone_is_a_document() -> None:
+    """It is the one of its list."""
+    span = _span(1, "t", "hi")
+    assert read(span) == read([span])
+    assert read({"context": {"trace_id": "t"}, "attributes": span["attributes"]}).body == read(span).body
+
+
+@pytest.mark.parametrize("body", [{"messages": []}, {"input": "hi"}, {"contents": []}, {"role": "user"}])
+def test_attributes_alone_make_no_span(body: Any) -> None:
+    """A message or a body may have some from its writer."""
+    assert read_foreign([{"attributes": {}, "content": "hi", **body}]) is None
+    assert read_foreign({"attributes": {}, "trace_id": "t", "content": "hi", **body}) is None

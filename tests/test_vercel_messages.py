@@ -145,6 +145,27 @@ def test_files_and_images_become_parts_of_chat(part: Any, written: Any) -> None:
     assert with_part(part) == written
 
 
+def test_the_path_of_a_file_is_refused() -> None:
+    """Only the program that wrote it knows where that is."""
+    for path in ("cat.png", "C:\\cats\\1.png", "file.with dots"):
+        with pytest.raises(FormatError, match="is a path") as error:
+            with_part({"type": "image", "image": path, "mediaType": "image/png"})
+        assert error.value.path == "messages[0].content[1]"
+
+
+def test_messages_of_chat_among_others_are_as_they_are() -> None:
+    """With their calls and results."""
+    chat = [called("a"), gave("a", "rain")]
+    user = {"id": "1", "role": "user", "content": "q", "parts": [{"type": "text", "text": "q"}]}
+    assert messages_in([user, *chat]) == [{"role": "user", "content": "q"}, *chat]
+
+
+def test_the_input_of_a_call_is_json_also_if_it_is_a_text() -> None:
+    """As the SDK sends it."""
+    call = {"type": "tool-call", "toolCallId": "a", "toolName": "look", "input": "ls"}
+    assert messages_in([{"role": "assistant", "content": [call]}]) == [called("a", arguments='"ls"')]
+
+
 def test_parallel_calls_and_what_a_provider_ran() -> None:
     """A result inside an answer stands behind its call, and what was said after it behind the result."""
     ran = CALL | {"toolCallId": "p", "providerExecuted": True}
@@ -268,7 +289,7 @@ def test_attachments_of_version_4_are_files() -> None:
 def test_a_call_of_a_page_has_its_result_or_stays_open(state: Any, content: str | None) -> None:
     """By its state."""
     part = {"type": "dynamic-tool", "toolName": "look", "toolCallId": "a", **state}
-    arguments = state.get("rawInput", "{}")
+    arguments = json.dumps(state.get("rawInput", {}))
     results = [] if content is None else [gave("a", content)]
     assert messages_in([{"role": "assistant", "parts": [part]}]) == [
         called("a", arguments=arguments),

@@ -8,7 +8,10 @@ from typing import Any, Literal, TypeAlias
 from trimtab.formats.values import Dict, compact_json, text_part
 
 Piece: TypeAlias = Literal["part", "call", "result"]
-"""What stands in a message."""
+"""What a message is made of."""
+
+WHY_NO_REASONING = "no provider takes reasoning back from a recording"
+"""Why reasoning is in no message."""
 
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 """Formats of `input_audio` by media type; Chat takes no other, and none at an address."""
@@ -99,7 +102,7 @@ _USUAL = {"image": "image/png"}
 
 
 def turn(pieces: Iterable[tuple[Piece, Dict]], role: str = "assistant", /) -> list[Dict]:
-    """Write what a model said and called, and results that are among it: these stand behind their calls.
+    """Write what a model said and called, and results that are among it: these come behind their calls.
 
     What comes after the result of the last open call is a message of its own.
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from trimtab.errors import FormatError
+from trimtab.formats.programs import CLAUDE_CODE
 from trimtab.formats.recordings.base import Bill, ForeignConversation, Reader, Source
 from trimtab.formats.recordings.lines import (
     first_lines,
@@ -30,8 +31,6 @@ from trimtab.formats.recordings.lines import (
 )
 from trimtab.formats.values import Dict, type_name
 from trimtab.report.text import plural
-
-PROGRAM = "Claude Code"
 
 _OWN_KEYS = {
     "summary": "leafUuid",
@@ -206,7 +205,7 @@ def read(source: Source, /) -> list[ForeignConversation]:
         FormatError: A line is not as Claude Code writes it, or nothing in the log was sent.
     """
     if isinstance(source, dict):
-        raise FormatError(f"a log of {PROGRAM} is a list of lines, not one object")
+        raise FormatError(f"a log of {CLAUDE_CODE} is a list of lines, not one object")
     log = _Log()
     for at, line in enumerate(source):
         log.add(at, line)
@@ -285,12 +284,13 @@ class _Log:
         if kind == "system" and line.get("subtype") == "compact_boundary":
             return self._boundary(line, segment)
         if kind == "system" and line.get("subtype") == "local_command" and line.get("content"):
-            return self._put(_Node.of("aside", line["content"], line, at, above), above)
+            return self._put(_Node.of("aside", _content(line, at, "", "content"), line, at, above), above)
         if kind == "attachment":
             attached = line.get("attachment")
             name = attached.get("type") if isinstance(attached, dict) else None
             if isinstance(attached, dict) and name == "queued_command" and attached.get("prompt"):
-                return self._put(_Node.of("aside", attached["prompt"], line, at, above), above)
+                words = _content(attached, at, "attachment", "prompt")
+                return self._put(_Node.of("aside", words, line, at, above), above)
             self.skipped[f"attachments of type {name}"] += 1
         elif kind == "system" and line.get("subtype") == "microcompact_boundary":
             self.skipped["marks of cleared results, which are whole here"] += 1
@@ -458,16 +458,18 @@ def _copy(node: _Node, end: _Node, segment: _Segment, copies: dict[int, _Node]) 
     return copy
 
 
-def _content(message: Dict, at: int) -> Any:
-    content = message.get("content")
+def _content(owner: Dict, at: int, whose: str = "message", key: str = "content") -> Any:
+    """Return the content that a line, or what it holds, has under a key."""
+    content, keys = owner.get(key), [*filter(None, (whose, key))]
     if isinstance(content, str):
         return content
+    says = f"its {whose}" if whose else "it"
     if not isinstance(content, list):
-        kind = "has no 'content'" if content is None else f"has {type_name(content)} as its 'content'"
-        refuse(at, f"its message {kind}", "message", "content")
+        kind = f"has no {key!r}" if content is None else f"has {type_name(content)} as its {key!r}"
+        refuse(at, f"{says} {kind}", *keys)
     for index, block in enumerate(content):
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-            refuse(at, f"block {index} of its message has no 'type'", "message", "content", index)
+            refuse(at, f"block {index} of {says} has no 'type'", *keys, index)
     return content
 
 
@@ -655,7 +657,7 @@ def _conversation(way: _Way, lone: bool) -> ForeignConversation:
     session = next((node.session for node in way.path if node.session), "")
     name = " ".join(filter(None, (session, way.lane.name, way.label)))
     return ForeignConversation(
-        program=PROGRAM,
+        program=CLAUDE_CODE,
         name="" if lone else name,
         format="anthropic",
         body=body,
@@ -676,4 +678,4 @@ def _notes(log: _Log) -> list[str]:
     return notes
 
 
-READER = Reader(program=PROGRAM, owns=owns, read=read, by_line=True)
+READER = Reader(program=CLAUDE_CODE, owns=owns, read=read, by_line=True)

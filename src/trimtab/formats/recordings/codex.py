@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from trimtab._shared.checks import is_number
 from trimtab.errors import FormatError
+from trimtab.formats.programs import CODEX
 from trimtab.formats.recordings.base import Bill, ForeignConversation, Reader, Source
 from trimtab.formats.recordings.lines import (
     first_lines,
@@ -27,8 +28,6 @@ from trimtab.formats.recordings.lines import (
 )
 from trimtab.formats.values import Dict
 from trimtab.report.text import plural
-
-PROGRAM = "Codex"
 
 _LINES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 """Types of lines that hold a payload."""
@@ -318,7 +317,7 @@ class _Rollout:
         # What was billed and not answered, as a compaction, is told of no messages that are here.
         bills = tuple(bill for bill in state.bills if bill.at < len(state.items))
         return ForeignConversation(
-            program=PROGRAM,
+            program=CODEX,
             name="" if lone else " ".join(filter(None, (self.name, state.label))),
             format="openai_responses",
             body=body,
@@ -382,4 +381,4 @@ def _usage(told: Dict) -> Dict:
     return usage
 
 
-READER = Reader(program=PROGRAM, owns=owns, read=read, by_line=True)
+READER = Reader(program=CODEX, owns=owns, read=read, by_line=True)

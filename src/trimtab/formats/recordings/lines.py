@@ -24,13 +24,15 @@ def first_lines(source: Source) -> list[Dict]:
 def refuse(at: int, words: str, *keys: str | int) -> NoReturn:
     """Raise that a line is not as its program writes it.
 
+    It is called an entry: a file may have empty lines between, of which a reader is told nothing.
+
     Args:
         at: Index of the line.
         words: What is missing or wrong.
         keys: What leads from the line to it.
     """
     path = f"[{at}]" + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
-    raise FormatError(f"line {at + 1}: {words}", path=path)
+    raise FormatError(f"entry {at + 1}: {words}", path=path)
 
 
 def object_of(owner: Any, key: str, at: int, whose: str) -> Dict:
@@ -55,9 +57,9 @@ def seconds_of(value: Any, at: int) -> float | None:
     """Read the time of a line, in seconds since 1970; None if it has none."""
     if value is None:
         return None
-    if is_number(value):
-        return float(value)
     try:
+        if is_number(value):
+            return float(value)
         time = datetime.fromisoformat(value)
     except (TypeError, ValueError, OverflowError):
         refuse(at, f"its 'timestamp' is no time: {short_repr(value)}", "timestamp")

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
 from typing import Any
 
 from trimtab.errors import FormatError
@@ -58,7 +57,10 @@ def _owns(source: Source) -> bool:
 
 def _read(source: Source) -> list[ForeignConversation]:
     if _is_spans(source):
-        return _conversations(source)
+        try:
+            return _conversations(source)
+        except RecursionError as error:
+            raise FormatError("a span is nested too deep to be read") from error
     unread = Counter[str]()
     if not isinstance(source, Mapping):
         body: Dict = {"messages": messages_of(source, unread)}
@@ -74,8 +76,7 @@ def _read(source: Source) -> list[ForeignConversation]:
 
 
 def _notes_of(unread: Mapping[str, int]) -> tuple[str, ...]:
-    why = "no provider takes reasoning back from a recording"
-    return tuple(f"not read: {kind} ({count:,}): {why}" for kind, count in unread.items())
+    return tuple(f"not read: {kind} ({count:,}): {chat.WHY_NO_REASONING}" for kind, count in unread.items())
 
 
 def messages_of(recorded: object, unread: Counter[str], /) -> list[Dict]:
@@ -103,12 +104,12 @@ def _plain(value: object) -> Any:
         return value
     try:
         return json.loads(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"a recorded value is not JSON: {value!r:.60}") from error
 
 
 def _system(recorded: object) -> Dict | None:
-    """Read recorded instructions, which stand apart from the messages; None where there are none."""
+    """Read recorded instructions, which are apart from the messages; None where there are none."""
     try:
         parts = _plain(recorded)
     except FormatError:
@@ -182,13 +183,22 @@ def _tool(one: Any) -> Dict:
 
 
 def _is_spans(source: Any) -> bool:
-    """Tell whether it is an export of spans: OTLP, or a list of spans with attributes."""
+    """Tell whether it is an export: of OTLP, a span, or a list of these."""
     if isinstance(source, Mapping):
-        return "resourceSpans" in source or "resource_spans" in source
+        return any(key in source for key in _EXPORTS) or (_is_span(source) and not _SPAN.isdisjoint(source))
     listed = isinstance(source, Sequence) and not isinstance(source, str | bytes) and len(source) > 0
-    return listed and all(
-        isinstance(one, Mapping) and ("attributes" in one or _is_spans(one)) for one in source
-    )
+    return listed and all(isinstance(one, Mapping) and (_is_span(one) or _is_spans(one)) for one in source)
+
+
+def _is_span(one: Mapping[str, Any]) -> bool:
+    """Tell a span from a message or a body whose writer has attributes of its own."""
+    return "attributes" in one and _NO_SPAN.isdisjoint(one)
+
+
+_LOGS = ("resourceLogs", "resource_logs")
+_EXPORTS = ("resourceSpans", "resource_spans", *_LOGS)
+_SPAN = frozenset({"traceId", "trace_id", "spanId", "span_id", "context"})
+_NO_SPAN = frozenset({"role", "messages", "input", "contents"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,16 +217,92 @@ class _Call:
     ended: float | None
     unread: Counter[str]
 
-    def goes_on(self, before: _Call) -> bool:
-        """Tell whether it is of the same conversation: it has all that was sent before, or asks it again."""
-        if self.conversation != before.conversation:
-            return False
-        old, new = _without_system(before.messages), _without_system(self.messages)
-        return new[: len(old)] == old or (self.trace == before.trace and old[: len(new)] == new)
-
 
 def _without_system(messages: list[Dict]) -> list[Dict]:
     return [one for one in messages if one["role"] != "system"]
+
+
+@dataclass(slots=True, eq=False)
+class _Chain:
+    """The calls of one conversation, in the order they were made."""
+
+    calls: list[_Call]
+    longest: _Call
+    """The last of those that sent the most messages."""
+    length: int
+    """How many of its messages are of no system."""
+    ends: frozenset[int]
+    """The places where a call that goes on may begin: behind what the longest sent, and behind its answer."""
+
+
+class _Chains:
+    """Puts calls into chains, in steps that grow with their messages alone.
+
+    A place is what was sent up to a message; calls that sent the same have the same places.
+    """
+
+    def __init__(self) -> None:
+        self.all: list[_Chain] = []
+        self._places: dict[tuple[int | str, str], int] = {}
+        self._ends: dict[tuple[str | None, int], list[_Chain]] = {}
+        """Chains by where they end: of a trace, or of any."""
+        self._passed: dict[tuple[str, int], _Chain] = {}
+        """The newest chain of a trace that passes a place."""
+
+    def add(self, call: _Call) -> None:
+        """Put a call behind those it goes on from, or begin a chain with it."""
+        rest = _without_system(call.messages)
+        path = self._path(rest, call.conversation)
+        chain = self._chain_of(call, path)
+        if chain is None:
+            chain = _Chain([], call, 0, frozenset())
+            self.all.append(chain)
+        chain.calls.append(call)
+        if len(rest) >= chain.length:
+            ends = self._end(call, path, chain)
+            chain.ends = ends if len(rest) > chain.length else chain.ends | ends
+            chain.longest, chain.length = call, len(rest)
+        self._passed.update(dict.fromkeys(((call.trace, place) for place in path), chain))
+
+    def _path(self, messages: list[Dict], start: int | str) -> list[int]:
+        """List the places of messages; those of another conversation are others."""
+        path = list[int]()
+        for message in messages:
+            start = self._places.setdefault((start, repr(message)), len(self._places))
+            path.append(start)
+        return path
+
+    def _chain_of(self, call: _Call, path: list[int]) -> _Chain | None:
+        """Find the chain of a call: it asks again what its trace sent, or has all that was sent before.
+
+        In a trace, or with the id of a conversation, what was sent is enough; else the answer has to follow.
+        """
+        if not path:
+            return None
+        if (chain := self._passed.get((call.trace, path[-1]))) is not None:
+            return chain
+        for place in reversed(path):
+            for scope in (call.trace, None):
+                known = self._ends.get((scope, place), [])
+                while known:
+                    if place in known[-1].ends:
+                        return known[-1]
+                    known.pop()  # it has gone on from there
+        return None
+
+    def _end(self, call: _Call, path: list[int], chain: _Chain) -> frozenset[int]:
+        """Note where a chain ends with a call."""
+        if not path:
+            return frozenset()
+        end = path[-1]
+        scopes: set[tuple[str | None, int]] = {(call.trace, end)}
+        if call.conversation:
+            scopes.add((None, end))
+        if call.answer:
+            scopes.add((None, self._path(call.answer, end)[-1]))
+        for scope in scopes:
+            self._ends.setdefault(scope, []).append(chain)
+        return frozenset(place for _, place in scopes)
 
 
 def _conversations(source: Source) -> list[ForeignConversation]:
@@ -229,40 +315,41 @@ def _conversations(source: Source) -> list[ForeignConversation]:
     """
     found = [call for span in _spans(source) if (call := _call_of(span)) is not None]
     if not found:
+        exports = [source] if isinstance(source, Mapping) else source
+        if any(key in one for one in exports for key in _LOGS):
+            raise FormatError(f"logs of OTLP ({_LOGS[0]!r}) are not read: export spans, with {_INPUT!r}")
         raise FormatError(
             f"no span has {_INPUT!r}: instrumentations record what was sent only where they are told to"
         )
-    chains: list[list[_Call]] = []
+    chains = _Chains()
     for call in sorted(found, key=lambda one: one.begun or 0.0):
-        chain = next((chain for chain in reversed(chains) if call.goes_on(chain[-1])), None)
-        if chain is None:
-            chains.append([call])
-        else:
-            chain.append(call)
-    names = _names(chains)
-    return [_conversation(chain, name) for chain, name in zip(chains, names, strict=True)]
+        chains.add(call)
+    names = _names(chains.all)
+    return [_conversation(chain, name) for chain, name in zip(chains.all, names, strict=True)]
 
 
-def _names(chains: list[list[_Call]]) -> list[str]:
+def _names(chains: list[_Chain]) -> list[str]:
     """Name conversations by their ids, or their traces; two of one name get numbers."""
-    if len(chains) == 1:
-        return [chains[0][0].conversation]
-    plain = [chain[0].conversation or chain[0].trace for chain in chains]
-    seen = Counter[str]()
+    firsts = [chain.calls[0] for chain in chains]
+    if len(firsts) == 1:
+        return [firsts[0].conversation]
+    plain = [first.conversation or first.trace for first in firsts]
+    counts, seen = Counter(plain), Counter[str]()
     names = list[str]()
     for name in plain:
         seen[name] += 1
-        names.append(" ".join(filter(None, (name, str(seen[name])))) if plain.count(name) > 1 else name)
+        names.append(" ".join(filter(None, (name, str(seen[name])))) if counts[name] > 1 else name)
     return names
 
 
-def _conversation(chain: list[_Call], name: str) -> ForeignConversation:
-    last = chain[-1]
-    body: Dict = {"messages": [*last.messages, *last.answer]}
-    if last.model is not None:
-        body["model"] = last.model
-    if last.tools:
-        body["tools"] = last.tools
+def _conversation(chain: _Chain, name: str) -> ForeignConversation:
+    longest = chain.longest
+    body: Dict = {"messages": [*longest.messages, *longest.answer]}
+    if longest.model is not None:
+        body["model"] = longest.model
+    if longest.tools:
+        body["tools"] = longest.tools
+    ends = _ends_of(longest.messages)
     return ForeignConversation(
         program=TELEMETRY,
         name=name,
@@ -270,27 +357,35 @@ def _conversation(chain: list[_Call], name: str) -> ForeignConversation:
         body=body,
         times=_times(chain),
         bills=tuple(
-            Bill(at=len(one.messages), usage=one.usage, model=one.model)
-            for one in chain
-            if one.usage is not None and len(one.messages) <= len(last.messages)
+            Bill(at=ends[len(_without_system(one.messages))], usage=one.usage, model=one.model)
+            for one in chain.calls
+            if one.usage is not None
         ),
         calls=tuple(
             ForeignCall(messages=one.messages, tools=one.tools or None, time=one.begun, cold=one.cold)
-            for one in chain
+            for one in chain.calls
         ),
-        notes=_notes_of(last.unread),
+        notes=_notes_of(longest.unread),
     )
 
 
-def _times(chain: list[_Call]) -> tuple[float | None, ...]:
+def _ends_of(messages: list[Dict]) -> list[int]:
+    """Say how many messages there are, for each count of those of no system."""
+    ends = [at for at, one in enumerate(messages) if one["role"] != "system"]
+    return [*ends, len(messages)]
+
+
+def _times(chain: _Chain) -> tuple[float | None, ...]:
     """Say when each message was there: what a call adds, when it was made; an answer, when it was given."""
-    if all(one.begun is None for one in chain):
+    first, last = chain.calls[0], chain.longest
+    if all(one.begun is None for one in chain.calls):
         return ()
-    last = chain[-1]
-    times: list[float | None] = [chain[0].begun] * len(chain[0].messages)
-    for before, call in pairwise(chain):
+    times: list[float | None] = [first.begun] * len(first.messages)
+    before = first
+    for call in chain.calls[1:]:
         added = len(call.messages) - len(times)
         times += [before.ended or call.begun] * min(1, added) + [call.begun] * (added - 1)
+        before = call if added >= 0 else before
     return (*times[: len(last.messages)], *(last.ended for _ in last.answer))
 
 
@@ -308,7 +403,7 @@ def _call_of(span: Mapping[str, Any]) -> _Call | None:
     elif _VERCEL in held:
         sent = {"messages": _plain(held[_VERCEL]), "tools": _tools(held.get("ai.prompt.tools"))}
         body = vercel.READER.read(sent)[0].body
-        messages, answer, tools = body["messages"], [], body.get("tools", [])
+        messages, answer, tools = body["messages"], _vercel_answer(held), body.get("tools", [])
     else:
         messages, answer, tools = _flat(held)
     if not messages:
@@ -330,6 +425,17 @@ def _call_of(span: Mapping[str, Any]) -> _Call | None:
         ended=_seconds(span, _ENDED),
         unread=unread,
     )
+
+
+def _vercel_answer(held: Mapping[str, Any]) -> list[Dict]:
+    """Read what a span of the Vercel AI SDK says of the answer: a text, and calls whose input is JSON."""
+    said = held.get("ai.response.text")
+    parts = [chat.text(said)] if isinstance(said, str) and said else []
+    calls = [
+        chat.call(one.get("toolCallId"), one.get("toolName"), one.get("input", one.get("args")))
+        for one in mappings(_plain(held.get("ai.response.toolCalls")))
+    ]
+    return [chat.message("assistant", parts, calls)] if parts or calls else []
 
 
 def _first(held: Mapping[str, Any], keys: Sequence[str]) -> Any:
@@ -385,7 +491,7 @@ def _in_order(grown: Any) -> Any:
 
 
 def _at(value: Any, *keys: str) -> Any:
-    """Return what stands under keys, one in another; None if nothing does."""
+    """Return what is under keys, one in another; None if nothing is."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
@@ -449,7 +555,7 @@ def _value(value: Any) -> Any:
             listed = value[kind].get("values")
             if kind == "kvlistValue":
                 return {str(one.get("key")): _value(one.get("value")) for one in mappings(listed)}
-            return [_value(one) for one in listed or ()]
+            return [_value(one) for one in listed] if isinstance(listed, list | tuple) else []
     if "intValue" in value:
         return _whole(value["intValue"], "intValue")
     return next(iter(value.values()), None)
@@ -458,7 +564,7 @@ def _value(value: Any) -> Any:
 def _whole(value: Any, name: str) -> int:
     try:
         return int(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise FormatError(f"{name} is no whole number: {short_repr(value)}") from error
 
 
@@ -473,10 +579,13 @@ def _seconds(span: Mapping[str, Any], keys: Sequence[str]) -> float | None:
         if isinstance(value, str) and not value.isdigit():
             try:
                 return datetime.fromisoformat(value).timestamp()
-            except ValueError as error:
+            except (ValueError, OverflowError, OSError) as error:
                 raise FormatError(f"{key} of a span is no time: {value!r:.40}") from error
         if value:
-            return _whole(value, key) / 1e9
+            try:
+                return _whole(value, key) / 1e9
+            except OverflowError as error:
+                raise FormatError(f"{key} of a span is no time: {value!r:.40}") from error
     return None
 
 

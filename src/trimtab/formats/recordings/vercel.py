@@ -7,6 +7,7 @@ src/ui/convert-to-model-messages.ts and src/prompt/content-part.ts (2026-11).
 from __future__ import annotations
 
 import base64
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,9 @@ from trimtab.errors import FormatError
 from trimtab.formats.programs import VERCEL, program_of
 from trimtab.formats.recordings import chat
 from trimtab.formats.recordings.base import ForeignConversation, Reader, Source, mappings
-from trimtab.formats.values import Dict, short_repr
+from trimtab.formats.values import Dict, compact_json, short_repr
+
+_PROGRAM = VERCEL.removeprefix("the ")
 
 _DENIED = "Tool call execution denied."
 """What the SDK says to the model of a call that was denied without a reason."""
@@ -62,7 +65,7 @@ def _read(source: Source) -> list[ForeignConversation]:
     if tools := list(written.tools(beside.get("tools"))):
         body["tools"] = tools
     found = ForeignConversation(
-        program="Vercel AI SDK",
+        program=_PROGRAM,
         format="openai_chat",
         body=body,
         times=tuple(written.times) if any(time is not None for time in written.times) else (),
@@ -109,8 +112,11 @@ class _Writer:
         """Write a message of either kind."""
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise FormatError(f"messages[{index}] is no mapping with a role", path=f"messages[{index}]")
-        for one, key in _model_messages(message, self.unsent):
-            self._add(one, f"messages[{index}].{key}")
+        if message.get("tool_calls") or message.get("tool_call_id"):  # it is one of Chat already
+            self.messages.append(dict(message))
+        else:
+            for one, key in _model_messages(message, self.unsent):
+                self._add(one, f"messages[{index}].{key}")
         self.times += [_seconds(message)] * (len(self.messages) - len(self.times))
 
     def _add(self, message: Mapping[str, Any], path: str) -> None:
@@ -132,7 +138,7 @@ class _Writer:
             place = f"{path}[{at}]"
             kind = one.get("type") if isinstance(one, Mapping) else None
             if kind == "tool-call":
-                yield "call", chat.call(one.get("toolCallId"), one.get("toolName"), _input(one))
+                yield "call", chat.call(one.get("toolCallId"), one.get("toolName"), _arguments(one))
             if kind == "tool-result" or (
                 kind == "tool-call" and "result" in one
             ):  # assistant-ui has both in one
@@ -203,15 +209,17 @@ class _Writer:
 _HALF = "call with its input half written"
 _LOST = "schema of a tool, an object of zod"
 _WHY = {
-    "reasoning": "no provider takes reasoning back from a recording",
+    "reasoning": chat.WHY_NO_REASONING,
     _HALF: "the rest never came",
     _LOST: "JSON has none of it, so write z.toJSONSchema(inputSchema) into the recording",
 }
 """Why something is not in the messages, where that is not the form's doing."""
 
 
-def _input(part: Mapping[str, Any]) -> Any:
-    return next((part[key] for key in ("input", "args") if part.get(key) is not None), None)
+def _arguments(part: Mapping[str, Any]) -> str:
+    """Write the input of a call as the SDK does: a text is JSON, too."""
+    found: Any = next((part[key] for key in ("input", "args") if part.get(key) is not None), {})
+    return compact_json(found)
 
 
 def _result(part: Mapping[str, Any], path: str) -> Dict:
@@ -253,11 +261,15 @@ def _media(part: Mapping[str, Any], path: str) -> Dict:
     if of_type.endswith("file-id"):
         return chat.file_by_id(found)
     name = part.get("filename") or part.get("name")
-    if found.startswith(("http://", "https://", "data:")):
+    if found.startswith("data:") or "://" in found[:32]:
         return chat.media(kind or found[5:].partition(";")[0], address=found, name=name)
+    if _NO_BASE64.search(found) is not None:
+        why = f"{path} is a path, {short_repr(found)}: only its program can read it; write the data in base64"
+        raise FormatError(why, path=path)
     return chat.media(kind, data=found, name=name)
 
 
+_NO_BASE64 = re.compile(r"[^A-Za-z0-9+/=_\s-]")
 _DATA = ("data", "image", "url", "fileId", "providerReference")
 """Where a part has its data."""
 
@@ -387,4 +399,4 @@ def _with_invocations(message: Mapping[str, Any], unsent: Counter[str]) -> _Made
         yield {"role": message["role"], "content": message["content"]}, "content"
 
 
-READER = Reader(program="Vercel AI SDK", owns=_owns, read=_read, by_line=True)
+READER = Reader(program=_PROGRAM, owns=_owns, read=_read, by_line=True)
