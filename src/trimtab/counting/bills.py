@@ -13,7 +13,7 @@ from trimtab.counting.baseline import holds_usage, usage_of
 from trimtab.counting.calibration import Point, growth, label_of
 from trimtab.counting.margin import known_margin, known_over_margin
 from trimtab.counting.measurement import Counted, count_of_request
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, UsageError
 from trimtab.formats import Format, get_format
 from trimtab.formats.recordings import Bill, ForeignConversation
 from trimtab.formats.values import Dict
@@ -178,6 +178,7 @@ def compare_with_bills(
     Args:
         conversation: The conversation, and its bills.
         counter_of: Gives the counter for the model that a bill names; it is asked about None, too.
+            A bill for which it raises a `UsageError` is unusable.
         system: System text that is not in the recording.
         tools: Tool schemas that are not in the recording.
 
@@ -193,7 +194,11 @@ def compare_with_bills(
         except ConfigurationError as error:  # of which a UsageError is one
             found.unusable[number] = str(error)
             continue
-        named = counter_of(bill.model)
+        try:
+            named = counter_of(bill.model)
+        except UsageError as error:
+            found.unusable[number] = str(error)
+            continue
         counters.setdefault(named.name, named.counter.with_format(form))
         counted = latest[named.name] = count_of_request(
             _body_of(conversation, bill, form, named.known),

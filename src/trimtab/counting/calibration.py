@@ -144,7 +144,7 @@ def learn(whole: Sequence[Point], series: Sequence[Sequence[Point]] = (), /, *, 
     seen = [*(_Judged(one, 1) for one in whole), *(_Judged(one, 0) for one in grown)]
     judged = [one for one in seen if _NOTHING.believable(*one.point)]
     if len(judged) < LEAST_CALLS:
-        raise ConfigurationError(f"{len(judged):,} calls teach nothing; {LEAST_CALLS} or more are needed")
+        raise ConfigurationError(_too_few(len(judged), len(seen)))
     line = _line_of(judged)
     fixed = [(one.point.billed_tokens, line.of(one)) for one in judged]
     return Calibration(
@@ -161,6 +161,17 @@ def learn(whole: Sequence[Point], series: Sequence[Sequence[Point]] = (), /, *, 
 
 
 _NOTHING = Learned()
+
+
+def _too_few(judged: int, seen: int) -> str:
+    """Say why nothing is learned: there are few calls, or they are set aside."""
+    if judged == seen:
+        return f"{seen:,} calls teach nothing; {LEAST_CALLS} or more are needed"
+    apart = f"{seen - judged:,}" if judged else "all"
+    return (
+        f"{seen:,} calls, {apart} set aside: their bills are more than four times the count, or less than a"
+        f" quarter of it, and so of something else; {LEAST_CALLS} or more others are needed"
+    )
 
 
 class _Judged(NamedTuple):
@@ -424,6 +435,14 @@ def calibration_of(model: str, given: CalibrationLike, /) -> Calibration:
         return Calibration.from_dict(models[model])
     except ConfigurationError as error:
         raise _error(f"{where}, {model}: {error}") from error
+
+
+def holds_calibration(path: str | PathLike[str], /) -> bool:
+    """Tell whether a file is one that was learned into, of any version."""
+    try:
+        return _read(path).get("schema") == SCHEMA
+    except ConfigurationError:
+        return False
 
 
 def _read(path: str | PathLike[str]) -> Mapping[str, Any]:
