@@ -91,6 +91,7 @@ class Options:
     purpose: Purpose = "requests"
     pricing: CachePricing | str | None = None
     columns: Collection[str] | None = None
+    column: str = "messages"
 
     def __post_init__(self) -> None:
         """Refuse what is no operation, and options that are none or that the operation does not have."""
@@ -104,7 +105,10 @@ class Options:
         object.__setattr__(self, "pending_calls", check_pending_calls(self.pending_calls) or ())
         for one in fields(Options):
             value = vars(self)[one.name]
-            if one.name in ("operation", "columns", *OPTIONS[self.operation]) or value == one.default:
+            if (
+                one.name in ("operation", "columns", "column", *OPTIONS[self.operation])
+                or value == one.default
+            ):
                 continue
             takers = ", ".join(repr(name) for name in OPERATIONS if one.name in OPTIONS[name])
             raise ConfigurationError(

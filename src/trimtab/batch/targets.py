@@ -23,7 +23,7 @@ from trimtab.errors import (
     option,
     phrase,
 )
-from trimtab.formats.trainers import TrainingRow, read_row, tools_in
+from trimtab.formats.trainers import TrainingRow, read_beside, read_row
 from trimtab.models import find_facts
 from trimtab.replay.policies import BY_DEFAULT
 
@@ -102,8 +102,8 @@ def _fit_row(
     options: Options, budget: Budget, value: Value, *, beside: Mapping[str, Any] | None = None
 ) -> Row:
     """Fit one row. A model that it names is who wrote it, and not the one that is trained."""
-    row = read_row(value, format=options.format, model=options.model)
-    for also in (beside or {}, {"system": options.system, "tools": options.tools}):
+    row = read_row(value, format=options.format, model=options.model, column=options.column)
+    for also in (read_beside(beside or {}), {"system": options.system, "tools": options.tools}):
         row = _add_beside(row, also)
     violations = _violations(row, options)
     last = max((at for at, is_target in enumerate(row.targets) if is_target), default=None)
@@ -136,8 +136,8 @@ def _add_beside(row: TrainingRow, also: Mapping[str, Any]) -> TrainingRow:
     has_system = row.system is not None or "system" in map(row.form.kind, row.messages[:1])
     return replace(
         row,
-        system=row.system if has_system else also.get("system") or None,
-        tools=row.tools or tools_in(also.get("tools")),
+        system=row.system if has_system else also["system"] or None,
+        tools=row.tools or also["tools"] or None,
     )
 
 

@@ -41,7 +41,7 @@ from trimtab.budget import Budget, BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError, option, phrase
 from trimtab.formats import Format, SystemLike, ToolSchema, detect, formats, get_format
-from trimtab.formats.trainers import BESIDE, is_shaped
+from trimtab.formats.trainers import BESIDE, check_columns, is_shaped
 from trimtab.replay import PolicyLike
 
 ROWS_AT_ONCE = 1_024
@@ -99,7 +99,6 @@ class BatchTask(Options):
         ['tokens', 'exact', 'margin_tokens', 'over_margin_tokens', 'counter', 'unknown', 'error']
     """
 
-    column: str = "messages"
     prefix: str = ""
     _work: list[Work] = field(default_factory=list[Work], init=False, compare=False)
     """Made once per process."""
@@ -206,6 +205,8 @@ class BatchTask(Options):
             ConfigurationError: As when it is called with a table.
         """
         column_type(schema, self.column)
+        if self.purpose == "training":
+            check_columns(schema.names, self.column)
         taken = [one.name for one in self.result_fields() if one.name in schema.names]
         if taken:
             raise ConfigurationError(
@@ -415,7 +416,8 @@ class BatchTask(Options):
         if key in self._body_keys and not self._is_body(value[key]):
             return work(value)
         conversation = conversation_in(value[key])
-        row = work(conversation)
+        beside = {name: value[name] for name in BESIDE if name in value} if self.purpose == "training" else {}
+        row = with_beside(work, beside)(conversation)
         if row.value is None or row.value == conversation:
             return Row(row.results, None, row.cuts_target)
         made = json_text(row.value) if isinstance(value[key], str) else row.value
