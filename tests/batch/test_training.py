@@ -16,11 +16,12 @@ from jinja2 import Environment
 
 from tests.batch.conversations import conversations
 from tests.chat_vocabulary import CHATML, small_tokenizer, write_small_model
+from trimtab import Context
 from trimtab.batch import BatchTask, count_table, fit_table, run_batch
 from trimtab.conversation import validate
 from trimtab.counting import counter_from_tokenizer
 from trimtab.errors import ConfigurationError
-from trimtab.strategies import SlidingWindow
+from trimtab.strategies import Edit, EvictionRequest, EvictionResult, SlidingWindow
 
 BUDGETS = (60, 250, 1_000, 3_000, 9_000)
 ROAD = "The lake road is closed for repairs until the end of June, so take the forest track instead. " * 8
@@ -662,12 +663,49 @@ def _cut_rows(folder: Path) -> Path:
     return folder / "in.jsonl"
 
 
-@pytest.mark.parametrize("policy", [None, BLOCKS], ids=["fit", "blocks"])
-def test_without_it_a_run_counts_the_answers_that_it_cut(tmp_path: Path, policy: str | None) -> None:
-    """Those of the newest message alone; also where no column says it."""
+@pytest.mark.parametrize(("policy", "cut"), [(None, 2), (BLOCKS, 3)], ids=["fit", "blocks"])
+def test_without_it_a_run_counts_the_answers_that_it_cut(
+    tmp_path: Path, policy: str | None, cut: int
+) -> None:
+    """Wherever they are, where no column says it, too."""
     task = BatchTask(operation="fit", policy=policy, budget=60, counter="chars:4", columns=())
     done = run_batch(task, _cut_rows(tmp_path), target=tmp_path / "out.jsonl", workers=1)
-    assert (done.rows, done.cut_targets) == (10, 2)
+    assert (done.rows, done.cut_targets) == (10, cut)
+
+
+class EachCut:
+    """Shortens every long text."""
+
+    name = "each_cut"
+
+    def evict(self, request: EvictionRequest) -> EvictionResult:
+        """Keep all messages."""
+        found = {at: request.texts(at) for unit in request.units for at in unit.indices}
+        edits = [
+            Edit(index=at, texts={slot.path: "Cut." for slot in slots})
+            for at, slots in found.items()
+            if any(len(slot.text) > 1_000 for slot in slots)
+        ]
+        return EvictionResult(kept=request.units, edits=edits)
+
+
+def test_every_answer_that_was_cut_is_counted() -> None:
+    """Several in one row, and older ones; none of weight 0, and no message of the policy's own."""
+    long, light = say("assistant", "y" * 4_000), say("assistant", "y" * 4_000, weight=0)
+    own = Context()
+    own.add("own", ["You are kind.", "You are brief."])
+    own.add("history", ["Hello."], strategy=EachCut())
+    for policy in (EachCut(), own):
+        task = BatchTask(operation="fit", policy=policy, budget=900, counter="chars:4", columns=())
+        for chat, cut in (
+            ([U, long, U, long], 2),
+            ([S, U, long, U, A], 1),
+            ([U, long, U], 1),
+            ([U, light, U, long], 1),
+            ([say("user", "y" * 4_000), A, U], 0),
+        ):
+            (error,) = task(pa.table({"messages": [json.dumps(chat)]})).column("error").to_pylist()
+            assert (error, task.take_tally()) == (None, {"cut_targets": cut})
 
 
 def test_a_run_that_goes_on_counts_what_was_cut_before(tmp_path: Path) -> None:

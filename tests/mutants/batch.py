@@ -80,11 +80,13 @@ BATCH = (
         ("_message_of", 'calls.pop(0) if calls else f"call_{at}"', 'f"call_{at}"'),
         ("_instruction", "places[0] // 2", "places[0]"),
         ("_instruction", '"\\n".join(filter(None, asked))', '"\\n".join(asked)'),
-        ("_refusals_of", 'if "messages" in value:', "if False:"),
+        ("_meaning_of", 'if "messages" in value and not', "if False and not"),
+        ("_meaning_of", "    shapes.sort(key=lambda one: column not in one.keys)\n", ""),
     ),
     module(
         "batch/rows.py",
         "batch/test_training.py",
-        ("_cuts_target", " and row.reason not in _NOT_CUT", ""),
+        ("_cut_targets", " and row.reason not in _NOT_CUT", ""),
+        ("_cut_targets", " and is_target(one)", ""),
     ),
 )

@@ -22,8 +22,9 @@ from trimtab.errors import (
     phrase,
 )
 from trimtab.formats import Format, SystemLike, ToolSchema, get_format, mapping_of
+from trimtab.formats.trainers import is_target
 from trimtab.models import CachePricing, facts_for, known_model_in
-from trimtab.policy.conversations import counted_model, fitter
+from trimtab.policy.conversations import HISTORY, counted_model, fitter
 from trimtab.replay import PolicyLike, replay
 from trimtab.replay.policies import BY_DEFAULT, STEADY, SessionPolicy, read_policy
 from trimtab.report import MessageRow, Report
@@ -135,8 +136,8 @@ class Row(NamedTuple):
     """A value for each result column that is asked for but the error; others may be there, too."""
     value: Any = None
     """What takes the place of the conversation; None: it stays as it is."""
-    cuts_target: bool = False
-    """Whether its newest message is the assistant's and was shortened."""
+    cut_targets: int = 0
+    """Its assistant messages that were shortened and that a model would be trained on."""
 
 
 Work = Callable[[Value], Row]
@@ -197,7 +198,7 @@ def _fit_work(options: Options) -> Work:
 
     def work(value: Value) -> Row:
         fitted = fit(value, options.budget, strategy=strategy, steady=steady, **settings)
-        return Row(_of_fit(fitted, asked), fitted.request, _cuts_target(fitted, value))
+        return Row(_of_fit(fitted, asked), fitted.request, _cut_targets(fitted, value))
 
     return work
 
@@ -217,24 +218,29 @@ def _by_policy(policy: Context, options: Options) -> Work:
 
     def work(value: Value) -> Row:
         fitted, request = fit_one(value)
-        return Row(_of_fit(fitted, asked), request, _cuts_target(fitted, value))
+        return Row(_of_fit(fitted, asked), request, _cut_targets(fitted, value))
 
     return work
 
 
-def _cuts_target(fitted: Fitted[Any], value: Value) -> bool:
-    """Tell whether the newest message is the assistant's, and was shortened.
+def _cut_targets(fitted: Fitted[Any], value: Value) -> int:
+    """Count the assistant messages that were shortened, but those that no trainer takes.
 
-    The report, which takes as long as the fit, is asked only where the newest is not there as it was.
+    The report, which takes as long as the fit, is asked only where a message is there that was not before.
     """
     format = fitted.settlement.outcome.format
     messages = format.read_request(value).messages if isinstance(value, Mapping) else value
-    if not messages or not fitted.messages or fitted.messages[-1] is messages[-1]:
-        return False
-    if format.kind(mapping_of(messages[-1])) != "assistant":
-        return False
-    rows = [row for row in fitted.report.messages if row.index == len(messages) - 1]
-    return any(row.fate == "changed" and row.reason not in _NOT_CUT for row in rows)
+    given = set(map(id, messages))
+    if all(id(one) in given for one in fitted.messages):
+        return 0
+    report = fitted.report.messages
+    rows = [row for row in report if row.block == HISTORY] or report
+    changed = (
+        mapping_of(message)
+        for row, message in zip(reversed(rows), reversed(messages), strict=False)  # a policy's own come first
+        if row.fate == "changed" and row.reason not in _NOT_CUT
+    )
+    return sum(format.kind(one) == "assistant" and is_target(one) for one in changed)
 
 
 _NOT_CUT = ("repair", "cache_mark")

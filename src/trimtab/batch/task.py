@@ -395,7 +395,7 @@ class BatchTask(Options):
                         " conversation with column= (--column)"
                     )
             row = self._under_key(value, work)
-            self._tally["cut_targets"] += row.cuts_target
+            self._tally["cut_targets"] += row.cut_targets
             return _Cells(self._cell(cell, value, row, nested), row.results, id)
         except RecursionError:
             error: ContextError = FormatError("nested too deep")
@@ -419,9 +419,9 @@ class BatchTask(Options):
         beside = {name: value[name] for name in BESIDE if name in value} if self.purpose == "training" else {}
         row = with_beside(work, beside)(conversation)
         if row.value is None or row.value == conversation:
-            return Row(row.results, None, row.cuts_target)
+            return Row(row.results, None, row.cut_targets)
         made = json_text(row.value) if isinstance(value[key], str) else row.value
-        return Row(row.results, {**value, key: made}, row.cuts_target)
+        return Row(row.results, {**value, key: made}, row.cut_targets)
 
     def _has_conversation(self, line: Mapping[str, Any]) -> bool:
         """Tell whether a line has a conversation under its key, or is one."""
@@ -436,7 +436,7 @@ class BatchTask(Options):
     def take_tally(self) -> dict[str, int]:
         """Say how often something was done since this was asked last, and begin anew.
 
-        It is of this process, and what no column says: `cut_targets`, rows whose newest answer was shortened.
+        It is of this process, and what no column says: `cut_targets`, assistant messages that were shortened.
         """
         found = dict(self._tally)
         self._tally.clear()
