@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -275,6 +276,29 @@ def test_a_growth_of_a_few_tokens_is_not_judged() -> None:
     found = compare_with_bills(session, lambda _: Named("m", "gpt-4o", counter_for("gpt-4o")))
     assert [call.basis for call in found.calls] == [None, None, "growth"]
     assert found.unrecorded_tokens == {"m": 1_199 - measure(body, model="gpt-4o").tokens}
+
+
+def test_a_growth_by_something_of_unknown_cost_is_not_judged(
+    agent: list[ForeignConversation], tmp_path: Path
+) -> None:
+    """From the call on that has it; nor does it teach anything."""
+    session = a_session("gpt-4o", calls=9, hidden=20_000)
+    messages = [dict(one) for one in session.body["messages"]]
+    page = {"type": "file", "file": {"file_id": "file-1"}}
+    messages[14]["content"] = [{"type": "text", "text": messages[14]["content"]}, page]
+    bills = [
+        replace(one, usage={"prompt_tokens": one.usage["prompt_tokens"] + 5_000 * (at > 6)})
+        for at, one in enumerate(session.bills)
+    ]
+    agent.append(replace(session, body={**session.body, "messages": messages}, bills=tuple(bills)))
+    learned = tmp_path / "learned.json"
+    path = write(tmp_path / "log.jsonl", [{"agent": 1}, {}])
+    rows, summary = answers(run(path, "--learn", learned))
+    assert [bool(row["unknown"]) for row in rows] == [False] * 7 + [True] * 2
+    assert [row["basis"] for row in rows] == [None, *["growth"] * 6, None, None]
+    assert summary["models"][0]["median_deviation"] == 0
+    found = json.loads(learned.read_text())["models"]["gpt-4o"]
+    assert (found["calls"], found["calls_apart"], found["above_per_mille"]) == (6, 0, 0)
 
 
 def test_models_of_a_conversation_are_judged_apart(agent: list[ForeignConversation], tmp_path: Path) -> None:

@@ -127,7 +127,8 @@ class BilledCall:
         basis: What of it is compared; None: nothing, as there is nothing to compare with.
         compared: That part beside its bill.
         unknown: What the request holds or names whose cost nobody can know from it, a phrase each: of one
-            that is recorded whole nothing is compared then.
+            that is recorded whole nothing is compared then. Of others nothing is compared if the first call
+            of the conversation has different ones.
     """
 
     number: int
@@ -242,16 +243,21 @@ def _body_of(conversation: ForeignConversation, bill: Bill, form: Format, model:
 
 
 def _compare_growth(found: Compared, model: str, counter: AdditiveCounter) -> None:
-    """Compare what calls have more than the first: what is not recorded is the same in all of them."""
+    """Compare what calls have more than the first: what is not recorded is the same in all of them.
+
+    A call whose unknown parts are others than those of the first is not compared.
+    """
     places = [at for at, call in enumerate(found.calls) if call.model == model]
     wholes = [found.calls[at].whole for at in places]
     is_series = len(places) >= LEAST_SERIES
     if is_series:
         found.unrecorded_tokens[model] = max(0, round(median(-one.off_tokens for one in wholes)))
     for at, whole in zip(places, wholes, strict=True):
-        growth = _growth(wholes[0], whole, counter) if is_series else None
+        call = found.calls[at]
+        is_like_first = call.unknown == found.calls[places[0]].unknown
+        growth = _growth(wholes[0], whole, counter) if is_series and is_like_first else None
         basis: Basis | None = None if growth is None else "growth"
-        found.calls[at] = replace(found.calls[at], basis=basis, compared=growth)
+        found.calls[at] = replace(call, basis=basis, compared=growth)
 
 
 def _growth(first: BilledCount, call: BilledCount, counter: AdditiveCounter) -> BilledCount | None:
