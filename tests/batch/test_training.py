@@ -349,6 +349,7 @@ REFUSED: list[tuple[Any, str]] = [
     ({"prompt": "a", "completion": "b"}, "{'role': 'assistant', 'content': row['completion']}"),
     ({"prompt": [U], "chosen": [A], "rejected": [A]}, "*row['chosen']]}"),
     ({"messages": [U], "chosen": A, "rejected": A}, "{'messages': [*row['messages'], row['chosen']]}"),
+    ({"conversations": [H], "chosen": G, "rejected": G}, "{'conversations': [*row['conversations'], row['"),
     ({"messages": [U, A, U], "chosen": [A], "rejected": [A], "own": 1}, "with two answers: fit one of each"),
     (
         {"input": {"messages": [U]}, "preferred_output": [A], "non_preferred_output": [A]},
@@ -448,6 +449,7 @@ def test_rows_that_were_rendered_beside_are_read() -> None:
         (("instruction", "input", "output"), "instruction", "'output'"),
         (("prompt", "chosen", "rejected"), "chosen", "'prompt' and 'rejected'"),
         (("messages", "chosen", "rejected"), "messages", "'chosen' and 'rejected'"),
+        (("conversations", "chosen", "rejected"), "conversations", "'chosen' and 'rejected'"),
     ],
 )
 def test_a_column_that_is_a_part_of_each_row_is_refused(

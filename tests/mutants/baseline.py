@@ -242,6 +242,6 @@ BASELINE = (
         ("_body_of", "request.messages[: bill.at]", "request.messages"),
         ("_compare_growth", "len(places) >= LEAST_SERIES", "True"),
         ("_compare_growth", "if call.model == model", "if True"),
-        ("_compare_growth", "if is_series else None", "if False else None"),
+        ("_compare_growth", "if is_series and is_like_first", "if is_series"),
     ),
 )

@@ -354,10 +354,13 @@ _SHAPES = (
 
 _Refused = tuple[tuple[Collection[str], str], ...]
 _PREFERENCES: _Refused = (
-    (
-        ("messages", "chosen", "rejected"),
-        "it is a row of preferences, with two answers: fit one of each, {'messages': [*row['messages'],"
-        " row['chosen']]} and the same with 'rejected', and keep the rows where both are kept",
+    *(
+        (
+            (key, "chosen", "rejected"),
+            f"it is a row of preferences, with two answers: fit one of each, {{{key!r}: [*row[{key!r}],"
+            " row['chosen']]} and the same with 'rejected', and keep the rows where both are kept",
+        )
+        for key in ("messages", "conversations")
     ),
     (
         ("input", "preferred_output", "non_preferred_output"),
@@ -401,6 +404,7 @@ _PARTS = (
     ("input", "output"),
     ("prompt", "chosen", "rejected"),
     ("messages", "chosen", "rejected"),
+    ("conversations", "chosen", "rejected"),
 )
 """Keys of which each holds a part of what is said."""
 
