@@ -13,7 +13,7 @@ from trimtab._shared.checks import check_choice, check_flag, check_pending_calls
 from trimtab.budget import BudgetLike
 from trimtab.context import Context, Fitted
 from trimtab.conversation import Violation, validate
-from trimtab.counting import CounterLike, EstimateCounter, counter_for
+from trimtab.counting import CounterLike, counter_for, counter_or_estimate
 from trimtab.counting.measurement import count_of_request
 from trimtab.counting.tokenizers import is_at_hand
 from trimtab.errors import (
@@ -285,9 +285,7 @@ _OF_REPORT: Mapping[str, Callable[[Report], Any]] = {
 def _count_work(options: Options) -> Work:
     def work(value: Value) -> Row:
         model = known_model_in(value) if options.model is None else options.model
-        counter = options.counter
-        if counter is None:
-            counter = EstimateCounter() if model is None else counter_for(model)
+        counter = counter_or_estimate(model) if options.counter is None else options.counter
         found = count_of_request(
             value, counter, format=options.format, model=model, system=options.system, tools=options.tools
         ).total

@@ -11,7 +11,7 @@ from typing import Any, cast
 from trimtab.batch.rows import Options, Row, Value, Work, check_counter, columns_of, work_of
 from trimtab.budget import Budget, window_budget
 from trimtab.conversation import group, validate
-from trimtab.counting import CountRequest, EstimateCounter, RequestCounter, TemplateCounter, counter_for
+from trimtab.counting import CountRequest, RequestCounter, TemplateCounter, counter_or_estimate
 from trimtab.counting.door import as_counter
 from trimtab.counting.margin import unsure_of
 from trimtab.errors import (
@@ -126,9 +126,7 @@ def _fit_row(
 
 
 def _counter_of(options: Options) -> RequestCounter:
-    if options.counter is not None:
-        return as_counter(options.counter)
-    return EstimateCounter() if options.model is None else counter_for(options.model)
+    return counter_or_estimate(options.model) if options.counter is None else as_counter(options.counter)
 
 
 def _add_beside(row: TrainingRow, also: Mapping[str, Any]) -> TrainingRow:

@@ -80,7 +80,7 @@ class BatchTask(Options):
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs. A row that is an object has its conversation under a key of this name,
             and nothing else of it is read, unless the object is itself a body with its messages there; the
-            same applies to a line of JSON.
+            same applies to a line of JSON. For training, `tools` and `system` beside it are counted, too.
         prefix: Text before the name of each result column.
         columns: Names of the result columns to write, without the prefix. None: all columns of the operation.
             `error` and the columns of the table are always written. `("tokens_before", "tokens_after")`, or
