@@ -200,7 +200,7 @@ def test_where_the_counter_has_no_margin_few_bills_make_none(
 
 def test_thinking_of_ended_turns_is_charged_as_the_model_inside_does() -> None:
     """With a factor of one a request costs what it cost."""
-    body = {
+    body: dict[str, Any] = {
         "model": "claude-sonnet-4-5",
         "messages": [
             {"role": "user", "content": "Hi"},
