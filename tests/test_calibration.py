@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from trimtab import EstimateCounter, cli, fit
-from trimtab.counting import CalibratedCounter, UsageBaseline, counter_for, measure
+from trimtab.counting import CalibratedCounter, CharCounter, UsageBaseline, counter_for, measure
 from trimtab.counting.calibration import Calibration, Point, calibration_of, learn, to_data
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.testing import check_counter
@@ -165,7 +165,7 @@ def test_margins_are_what_the_bills_leave_open() -> None:
     """Of five calls all of the counter's own is kept, of ten times as many a tenth."""
     inside = counter_for("claude-sonnet-4-5")
     own, own_over = inside.margin_tokens(10_000) or 0, inside.over_margin_tokens(10_000) or 0
-    data = {"counter": "claude-sonnet-4-5", "above_per_mille": 10, "below_per_mille": 4}
+    data = {"counter": "claude-sonnet-4-5", "above_per_mille": 10, "below_per_mille": 4, "factor": 1.0}
     few = CalibratedCounter(inside, a_calibration(**data, calls=5))
     many = CalibratedCounter(inside, a_calibration(**data, calls=50))
     most = CalibratedCounter(inside, a_calibration(**data, calls=5_000))
@@ -176,9 +176,31 @@ def test_margins_are_what_the_bills_leave_open() -> None:
     assert most.over_margin_tokens(0) == 0
 
 
+def test_counts_far_from_those_that_were_learned_from_keep_the_whole_margin() -> None:
+    """Up to twice the largest, and down to half the smallest, the bills say how far off a count is."""
+    inside = counter_for("claude-sonnet-4-5")
+    learned = learn(points(1, 20, sizes=(1_000, 3_000, 4_000)) * 100, counter="claude-sonnet-4-5")
+    assert (learned.smallest_tokens, learned.largest_tokens) == (1_000, 4_000)
+    assert (learned.factor, learned.constant_tokens) == (1, 20)
+    counter = CalibratedCounter(inside, learned)
+    for tokens, is_near in ((509, False), (510, True), (8_040, True), (8_041, False), (100_000, False)):
+        own, own_over = inside.margin_tokens(tokens) or 0, inside.over_margin_tokens(tokens) or 0
+        shares = (own * 5 // 300, own_over * 5 // 300) if is_near else (own, own_over)
+        assert (counter.margin_tokens(tokens), counter.over_margin_tokens(tokens)) == shares
+
+
+@pytest.mark.parametrize(("calls", "tokens", "margin"), [(32, 200, None), (33, 200, 0), (33, 401, None)])
+def test_where_the_counter_has_no_margin_few_bills_make_none(
+    calls: int, tokens: int, margin: int | None
+) -> None:
+    """Nor do many, for sizes they are not of."""
+    counter = CalibratedCounter(CharCounter(4), learn([Point(200, 200)] * calls, counter="chars/4"))
+    assert (counter.margin_tokens(tokens), counter.over_margin_tokens(tokens)) == (margin, margin)
+
+
 def test_thinking_of_ended_turns_is_charged_as_the_model_inside_does() -> None:
     """With a factor of one a request costs what it cost."""
-    body = {
+    body: dict[str, Any] = {
         "model": "claude-sonnet-4-5",
         "messages": [
             {"role": "user", "content": "Hi"},
@@ -266,15 +288,21 @@ def test_what_is_no_calibration_of_the_model_is_refused(given: str | Mapping[str
     ("name", "value", "told"),
     [
         ("calls", 4, "is of 4 calls; 5 or more"),
-        ("calls", "9", "holds numbers"),
-        ("calls_apart", -1, "holds numbers"),
-        ("factor", 0, "holds numbers"),
-        ("factor", float("nan"), "holds numbers"),
-        ("constant_tokens", 1.5, "holds numbers"),
-        ("above_per_mille", -1, "holds numbers"),
-        ("below_per_mille", None, "holds numbers"),
-        ("deviation_after", "x", "holds numbers"),
-        ("counter", 1, "holds numbers"),
+        ("calls", "9", "calls must be a whole number from"),
+        ("calls_apart", -1, "calls_apart must be a whole number from"),
+        ("factor", 0, "factor must be a number from"),
+        ("factor", float("nan"), "factor must be a number from"),
+        ("constant_tokens", 1.5, "constant_tokens must be a whole number from"),
+        ("above_per_mille", -1, "above_per_mille must be a whole number from"),
+        ("below_per_mille", None, "below_per_mille must be a whole number from"),
+        ("deviation_after", "x", "deviation_after must be a number from"),
+        ("factor", 1e308, "factor must be a number from 0.01 to 100, not 1e"),
+        ("constant_tokens", -(10**9), "from -10,000,000 to 10,000,000, not -1000000000"),
+        ("constant_tokens", 10**30, "constant_tokens must be"),
+        ("calls", 10**30, "calls must be a whole number from 0 to 1,000,000,000"),
+        ("deviation_before", -3, "deviation_before must be a number from 0"),
+        ("smallest_tokens", 9_000, "smallest_tokens is 9,000, above largest_tokens, 8,000"),
+        ("counter", 1, "counter must be the name"),
     ],
 )
 def test_numbers_of_a_file_are_checked(name: str, value: object, told: str) -> None:

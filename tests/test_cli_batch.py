@@ -229,7 +229,7 @@ def test_the_other_commands_do_theirs(chats: Path, tmp_path: Path, operation: st
     [
         (["count", "nothing.jsonl", "out.jsonl"], "No such file"),
         (["fit", "{chats}", "{chats}"], "is an input and would be overwritten"),
-        (["fit", "{chats}", "out.parquet", "--margin", "5"], "--margin is kept free of a budget"),
+        (["fit", "{chats}", "out.parquet", "--margin", "5"], "--margin needs a budget"),
         (["fit", "{chats}", "out.parquet", "--policy", "dropp", "--budget", "9"], "is called 'dropp'"),
         (["count", "{chats}", "{folder}/there.jsonl"], "overwrite it with --overwrite"),
         (["fit", "{chats}", "out.parquet", "--columns", "fate"], "no column 'fate'"),
@@ -336,6 +336,8 @@ def test_rows_are_counted_by_the_template_of_a_model(lines: Path, tmp_path: Path
     options = ("fit", lines, tmp_path / "no.jsonl", "--budget", "99", "--template")
     found = run(*options, folder, "--counter", "chars:4")
     assert (found.exit_code, "give one of them" in found.output) == (2, True)
+    found = run(*options, folder, "--model", "gpt-4o", "--calibration", lines)
+    assert (found.exit_code, "--calibration corrects another" in found.output) == (2, True)
     found = run(*options, folder / "none.jinja")
     assert (found.exit_code, "cannot be read" in found.output) == (2, True)
 
@@ -345,6 +347,7 @@ def test_a_calibration_counts_in_every_row(tmp_path: Path, operation: str) -> No
     """By the model that is given; a run that goes on finds it is the same one."""
     learned, chats, out = (tmp_path / name for name in ("learned.json", "chats.jsonl", "out.jsonl"))
     numbers = {"calls": 9, "calls_apart": 0, "factor": 2.0, "constant_tokens": 0}
+    numbers |= {"smallest_tokens": 9, "largest_tokens": 99}
     spread = {"above_per_mille": 9, "below_per_mille": 9, "deviation_before": 0.5, "deviation_after": 0.1}
     models = {"gpt-4o": {"counter": "gpt-4o", **numbers, **spread}}
     data = {"schema": "trimtab.calibration", "version": 1, "models": models}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -277,6 +278,29 @@ def test_a_growth_of_a_few_tokens_is_not_judged() -> None:
     assert found.unrecorded_tokens == {"m": 1_199 - measure(body, model="gpt-4o").tokens}
 
 
+def test_a_growth_by_something_of_unknown_cost_is_not_judged(
+    agent: list[ForeignConversation], tmp_path: Path
+) -> None:
+    """From the call on that has it; nor does it teach anything."""
+    session = a_session("gpt-4o", calls=9, hidden=20_000)
+    messages = [dict(one) for one in session.body["messages"]]
+    page = {"type": "file", "file": {"file_id": "file-1"}}
+    messages[14]["content"] = [{"type": "text", "text": messages[14]["content"]}, page]
+    bills = [
+        replace(one, usage={"prompt_tokens": one.usage["prompt_tokens"] + 5_000 * (at > 6)})
+        for at, one in enumerate(session.bills)
+    ]
+    agent.append(replace(session, body={**session.body, "messages": messages}, bills=tuple(bills)))
+    learned = tmp_path / "learned.json"
+    path = write(tmp_path / "log.jsonl", [{"agent": 1}, {}])
+    rows, summary = answers(run(path, "--learn", learned))
+    assert [bool(row["unknown"]) for row in rows] == [False] * 7 + [True] * 2
+    assert [row["basis"] for row in rows] == [None, *["growth"] * 6, None, None]
+    assert summary["models"][0]["median_deviation"] == 0
+    found = json.loads(learned.read_text())["models"]["gpt-4o"]
+    assert (found["calls"], found["calls_apart"], found["above_per_mille"]) == (6, 0, 0)
+
+
 def test_models_of_a_conversation_are_judged_apart(agent: list[ForeignConversation], tmp_path: Path) -> None:
     """What is not recorded costs each model other tokens."""
     one, two = a_session("gpt-4o", hidden=9_000), a_session("gpt-4", hidden=7_000)
@@ -448,7 +472,53 @@ def test_nothing_is_learned_from_few_calls(tmp_path: Path) -> None:
     learned = tmp_path / "learned.json"
     result = run(write(tmp_path / "calls.jsonl", rows[:4]), "--learn", learned)
     assert result.exit_code == 1
-    assert "fewer than 5 calls teach nothing: gpt-4o" in result.stderr
+    assert "--learn: gpt-4o: 4 calls teach nothing; 5 or more are needed" in result.stderr
     assert not learned.exists()
     assert run(write(tmp_path / "calls.jsonl", rows), "--learn", learned).exit_code == 0
     assert json.loads(learned.read_text())["models"]["gpt-4o"]["calls"] == 5
+
+
+def test_learning_overwrites_a_calibration_and_nothing_else(tmp_path: Path) -> None:
+    """Neither what is read, by whatever name, nor a file of something else; a calibration is made anew."""
+    rows = [{"request": a_body(n), "usage": billed(40 * n)} for n in range(1, 6)]
+    calls, other = write(tmp_path / "calls.jsonl", rows), write(tmp_path / "other.json", [a_body()])
+    link, learned = tmp_path / "link.json", tmp_path / "learned.json"
+    link.symlink_to(calls)
+    before = calls.read_bytes(), other.read_bytes()
+    for path, told in (
+        (calls, "is one of the files that are read"),
+        (link, "is one of the files that are read"),
+        (other, "exists and is no trimtab.calibration"),
+    ):
+        result = run(calls, "--learn", path)
+        assert result.exit_code == 2
+        assert told in result.output
+    assert (calls.read_bytes(), other.read_bytes()) == before
+    learned.touch()
+    for _ in range(2):
+        assert run(calls, "--learn", learned).exit_code == 0
+    assert json.loads(learned.read_text())["models"]["gpt-4o"]["calls"] == 5
+
+
+def test_bills_of_another_model_teach_nothing_of_the_one_that_is_named(tmp_path: Path) -> None:
+    """They are set aside and told; a name that nobody knows may be that of the model."""
+    names = ["gpt-4o-2024-08-06", "gpt-4", "mine", "gpt-4o", "gpt-4", "gpt-4o", "gpt-4o"]
+    rows = [{"request": a_body(n, name), "usage": billed(40 * n)} for n, name in enumerate(names, 1)]
+    calls, learned = write(tmp_path / "calls.jsonl", rows), tmp_path / "learned.json"
+    result = run(calls, "--model", "gpt-4o", "--learn", learned)
+    assert result.exit_code == 0
+    assert "2 bills set aside, the first in" in result.stderr
+    assert "line 2, call 1: its model is gpt-4, and --learn learns of gpt-4o" in result.stderr
+    assert json.loads(learned.read_text())["models"]["gpt-4o"]["calls"] == 5
+    assert answers(run(calls, "--model", "gpt-4o"))[1]["calls"] == 7
+
+
+def test_calls_that_are_all_set_aside_say_so(tmp_path: Path) -> None:
+    """Bills ten times the count are of something else, however many there are."""
+    rows = [{"request": a_body(9), "usage": billed(10 * measure(a_body(9)).tokens)} for _ in range(12)]
+    calls, learned = write(tmp_path / "calls.jsonl", rows), tmp_path / "learned.json"
+    result = run(calls, "--learn", learned)
+    assert (result.exit_code, learned.exists()) == (1, False)
+    assert "--learn: gpt-4o: 12 calls, all set aside: their bills are" in result.stderr
+    result = run(write(calls, [*rows, *[{"request": a_body(), "usage": billed(25)}] * 2]), "--learn", learned)
+    assert "--learn: gpt-4o: 14 calls, 12 set aside: their bills are" in result.stderr

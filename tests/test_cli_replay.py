@@ -331,6 +331,7 @@ def test_calls_are_counted_by_a_calibration(file: Path, tmp_path: Path) -> None:
     """By what was learned of the counter that counts, for the model that is given."""
     learned = tmp_path / "learned.json"
     numbers = {"calls": 9, "calls_apart": 0, "factor": 2.0, "constant_tokens": 0}
+    numbers |= {"smallest_tokens": 9, "largest_tokens": 99}
     spread = {"above_per_mille": 9, "below_per_mille": 9, "deviation_before": 0.5, "deviation_after": 0.1}
     models = {"gpt-4o": {"counter": CharCounter(4).name, **numbers, **spread}}
     data = {"schema": "trimtab.calibration", "version": 1, "models": models}

@@ -16,11 +16,12 @@ from jinja2 import Environment
 
 from tests.batch.conversations import conversations
 from tests.chat_vocabulary import CHATML, small_tokenizer, write_small_model
+from trimtab import Context
 from trimtab.batch import BatchTask, count_table, fit_table, run_batch
 from trimtab.conversation import validate
 from trimtab.counting import counter_from_tokenizer
 from trimtab.errors import ConfigurationError
-from trimtab.strategies import SlidingWindow
+from trimtab.strategies import Edit, EvictionRequest, EvictionResult, SlidingWindow
 
 BUDGETS = (60, 250, 1_000, 3_000, 9_000)
 ROAD = "The lake road is closed for repairs until the end of June, so take the forest track instead. " * 8
@@ -347,6 +348,14 @@ def test_a_list_of_sharegpt_is_one_too() -> None:
 REFUSED: list[tuple[Any, str]] = [
     ({"prompt": "a", "completion": "b"}, "{'role': 'assistant', 'content': row['completion']}"),
     ({"prompt": [U], "chosen": [A], "rejected": [A]}, "*row['chosen']]}"),
+    ({"messages": [U], "chosen": A, "rejected": A}, "{'messages': [*row['messages'], row['chosen']]}"),
+    ({"conversations": [H], "chosen": G, "rejected": G}, "{'conversations': [*row['conversations'], row['"),
+    ({"messages": [U, A, U], "chosen": [A], "rejected": [A], "own": 1}, "with two answers: fit one of each"),
+    (
+        {"input": {"messages": [U]}, "preferred_output": [A], "non_preferred_output": [A]},
+        "*row['preferred_output']]}",
+    ),
+    ({"input": [U], "output": "A"}, "{'messages': [*row['input'], {'role': 'assistant',"),
     ({"text": "<|im_start|>user"}, "it is a text, of which no turn can leave: write"),
     ({"segments": [{"label": True, "text": "a"}]}, "Axolotl's input_output"),
     ({"instruction": "a", "output": ["b", "c"]}, "'output' are texts"),
@@ -356,7 +365,7 @@ REFUSED: list[tuple[Any, str]] = [
     ({"conversations": "no list"}, "holds no list of messages"),
     ({"conversations": [H, G], "tools": "no JSON"}, "the text under 'tools' is not JSON"),
     ({"conversations": [H, G], "tools": "{}"}, "no list of tools"),
-    ({"conversations": [H, G], "system": 5}, "'system' is a text"),
+    ({"conversations": [H, G], "system": 5}, "'system' is a text or a list of parts, not 5"),
 ]
 
 
@@ -376,7 +385,7 @@ def test_a_line_of_no_shape_names_its_keys() -> None:
     """As any line does; a key that is named is looked for alone."""
     task = BatchTask(operation="fit", purpose="training", budget=999, counter="chars:4")
     for line, column, said in (
-        ({"dialog": [U, A]}, "messages", "the line has no key 'messages' (it begins with dialog)"),
+        ({"dialog": [U, A]}, "messages", "the line has no key 'messages' (its first keys: dialog)"),
         ({"dialog": [U, A], "text": "x"}, "dialog", None),
         ({"messages": [U, A], "text": "x"}, "messages", None),
         ({"row": {"conversations": [H, G]}}, "row", None),
@@ -386,6 +395,111 @@ def test_a_line_of_no_shape_names_its_keys() -> None:
         table = asked.run_lines([json.dumps(line).encode()], [1], file="in.jsonl", into_lines=True)
         (error,) = table.column("error").to_pylist()
         assert (error and error["message"][: len(said or "")]) == said
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "change"),
+    [
+        ({"messages": [U, A, U, A], "instruction": "i", "output": "o"}, "messages", {"messages": [U, A]}),
+        ({"messages": [U, A, U, A], "prompt": "p", "completion": "c"}, "messages", {"messages": [U, A]}),
+        ({"messages": [U, A, U, A], "conversations": [H, G]}, "messages", {"messages": [U, A]}),
+        (
+            {"messages": [U, A, U, A], "conversations": [H, G, H, G]},
+            "conversations",
+            {"conversations": [H, G]},
+        ),
+        (
+            {"messages": [U], "chat": [U, A, U, A], "instruction": "i", "output": "o"},
+            "chat",
+            {"chat": [U, A]},
+        ),
+        (
+            {"messages": [U, A, U, A], "prompt": "p", "chosen": [A], "rejected": [A]},
+            "messages",
+            {"messages": [U, A]},
+        ),
+        ({"messages": [U, A, U, A], "chosen": None, "rejected": None}, "messages", {"messages": [U, A]}),
+    ],
+)
+def test_what_is_named_goes_before_messages_and_these_before_a_shape(
+    row: dict[str, Any], column: str, change: dict[str, Any]
+) -> None:
+    """As a line, and as a cell where the column has that name."""
+    task = BatchTask(operation="fit", purpose="training", budget=20, counter="chars:4", column=column)
+    table = task.run_lines([json.dumps(row).encode()], [1], file="in.jsonl", into_lines=True)
+    fitted = task(pa.table({column: [json.dumps(row)]}))
+    for found in (table, fitted):
+        assert found.column("error").to_pylist() == [None]
+        assert json.loads(found.column(column)[0].as_py()) == {**row, **change}
+
+
+def test_rows_that_were_rendered_beside_are_read() -> None:
+    """As those of Alpaca, which have their whole text under `text`."""
+    alpaca = {"instruction": "x" * 20, "input": "", "output": "x" * 20, "text": "Below is an instruction."}
+    assert fit_rows([alpaca], 99)[0]["tokens_after"] == 10
+    asked = {"prompt": [U, A, U], "completion": [A], "text": "<|im_start|>"}
+    assert fit_row(asked, 20) == {**asked, "prompt": [U]}
+
+
+@pytest.mark.parametrize(
+    ("names", "column", "others"),
+    [
+        (("prompt", "completion"), "prompt", "'completion'"),
+        (("prompt", "completion"), "completion", "'prompt'"),
+        (("instruction", "input", "output"), "instruction", "'output'"),
+        (("prompt", "chosen", "rejected"), "chosen", "'prompt' and 'rejected'"),
+        (("messages", "chosen", "rejected"), "messages", "'chosen' and 'rejected'"),
+        (("conversations", "chosen", "rejected"), "conversations", "'chosen' and 'rejected'"),
+    ],
+)
+def test_a_column_that_is_a_part_of_each_row_is_refused(
+    names: Sequence[str], column: str, others: str
+) -> None:
+    """What the model answers is in another; a column of messages beside them is whole."""
+    table = pa.table({name: [json.dumps([U, A])] for name in names})
+    with pytest.raises(
+        ConfigurationError, match=f"column '{column}' is a part of each row, and {others} beside"
+    ):
+        fit_table(table, budget=99, counter="chars:4", purpose="training", column=column)
+    assert fit_table(table, budget=99, counter="chars:4", column=column).num_rows == 1
+    if column != "messages":
+        whole = pa.table({"messages": [json.dumps([U, A])], **{name: ["x"] for name in (*names, "prompt")}})
+        fitted = fit_table(whole, budget=99, counter="chars:4", purpose="training")
+        assert fitted.column("error").to_pylist() == [None]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("system", 5, "'system' is a text or a list of parts, not 5"),
+        ("tools", 5, "'tools' is a list of tool schemas, not 5"),
+        ("tools", [5], "'tools' is a list of tool schemas, not [5]"),
+        ("tools", "x", "the text under 'tools' is not JSON"),
+    ],
+)
+def test_columns_that_are_no_system_text_and_no_tools_set_the_row_aside(
+    name: str, value: Any, said: str
+) -> None:
+    """As they do under a key of a line; a row without one is fitted."""
+    table = pa.table({"messages": [[U, A]] * 2, name: [value, None]})
+    error, none = (
+        fit_table(table, budget=99, counter="chars:4", purpose="training").column("error").to_pylist()
+    )
+    assert (error["type"], none) == ("FormatError", None)
+    assert said in error["message"]
+    task = BatchTask(operation="fit", purpose="training", budget=99, counter="chars:4", column="chat")
+    line = json.dumps({"chat": [U, A], name: value}).encode()
+    (error,) = task.run_lines([line], [1], file="in.jsonl", into_lines=True).column("error").to_pylist()
+    assert said in error["message"]
+
+
+def test_a_key_that_is_named_is_charged_with_what_is_beside_it() -> None:
+    """Tools and system text of a line, as those of a table; for requests nothing else of it is read."""
+    line = json.dumps({"chat": [U, A], "tools": [TOOL], "system": "x" * 40}).encode()
+    task = BatchTask(operation="fit", purpose="training", budget=999, counter="chars:4", column="chat")
+    for asked, tokens in ((task, _tools_tokens() + 30), (replace(task, purpose="requests"), 20)):
+        table = asked.run_lines([line], [1], file="in.jsonl", into_lines=True)
+        assert table.column("tokens_after").to_pylist() == [tokens]
 
 
 def test_what_stands_beside_a_shape_is_read_where_its_key_is_named() -> None:
@@ -510,7 +624,7 @@ def test_what_would_change_a_message_is_refused(options: Any) -> None:
 
 def test_what_has_no_purpose_is_refused() -> None:
     """An operation that does not fit, and a purpose that is none."""
-    with pytest.raises(ConfigurationError, match="does nothing with purpose='training'"):
+    with pytest.raises(ConfigurationError, match="does not use purpose='training'"):
         BatchTask(operation="count", purpose="training")
     with pytest.raises(ConfigurationError, match="purpose"):
         BatchTask(operation="fit", purpose="learning")  # type: ignore[arg-type]
@@ -551,12 +665,49 @@ def _cut_rows(folder: Path) -> Path:
     return folder / "in.jsonl"
 
 
-@pytest.mark.parametrize("policy", [None, BLOCKS], ids=["fit", "blocks"])
-def test_without_it_a_run_counts_the_answers_that_it_cut(tmp_path: Path, policy: str | None) -> None:
-    """Those of the newest message alone; also where no column says it."""
+@pytest.mark.parametrize(("policy", "cut"), [(None, 2), (BLOCKS, 3)], ids=["fit", "blocks"])
+def test_without_it_a_run_counts_the_answers_that_it_cut(
+    tmp_path: Path, policy: str | None, cut: int
+) -> None:
+    """Wherever they are, where no column says it, too."""
     task = BatchTask(operation="fit", policy=policy, budget=60, counter="chars:4", columns=())
     done = run_batch(task, _cut_rows(tmp_path), target=tmp_path / "out.jsonl", workers=1)
-    assert (done.rows, done.cut_targets) == (10, 2)
+    assert (done.rows, done.cut_targets) == (10, cut)
+
+
+class EachCut:
+    """Shortens every long text."""
+
+    name = "each_cut"
+
+    def evict(self, request: EvictionRequest) -> EvictionResult:
+        """Keep all messages."""
+        found = {at: request.texts(at) for unit in request.units for at in unit.indices}
+        edits = [
+            Edit(index=at, texts={slot.path: "Cut." for slot in slots})
+            for at, slots in found.items()
+            if any(len(slot.text) > 1_000 for slot in slots)
+        ]
+        return EvictionResult(kept=request.units, edits=edits)
+
+
+def test_every_answer_that_was_cut_is_counted() -> None:
+    """Several in one row, and older ones; none of weight 0, and no message of the policy's own."""
+    long, light = say("assistant", "y" * 4_000), say("assistant", "y" * 4_000, weight=0)
+    own = Context()
+    own.add("own", ["You are kind.", "You are brief."])
+    own.add("history", ["Hello."], strategy=EachCut())
+    for policy in (EachCut(), own):
+        task = BatchTask(operation="fit", policy=policy, budget=900, counter="chars:4", columns=())
+        for chat, cut in (
+            ([U, long, U, long], 2),
+            ([S, U, long, U, A], 1),
+            ([U, long, U], 1),
+            ([U, light, U, long], 1),
+            ([say("user", "y" * 4_000), A, U], 0),
+        ):
+            (error,) = task(pa.table({"messages": [json.dumps(chat)]})).column("error").to_pylist()
+            assert (error, task.take_tally()) == (None, {"cut_targets": cut})
 
 
 def test_a_run_that_goes_on_counts_what_was_cut_before(tmp_path: Path) -> None:

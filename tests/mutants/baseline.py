@@ -213,7 +213,10 @@ BASELINE = (
         ("_line_of", "for start in (plain, _Line(_slope_of(judged), 0))", "for start in (plain,)"),
         ("_shrink", "round(billed / counted, _DIGITS)", "round(slope, _DIGITS)"),
         ("_constant_of", "        if one.constants\n", ""),
-        ("_per_mille", "if place <= len(parts) else parts[-1] * _SAFETY", "if False else parts[-1]"),
+        ("_per_mille", "parts[-1] * _SAFETY if", "parts[-1] if"),
+        ("_are_few", "_place(calls) > calls", "False"),
+        ("CalibratedCounter._is_near", "least <= 2 * tokens and ", ""),
+        ("CalibratedCounter._is_near", " and tokens <= 2 * most", ""),
         (
             "CalibratedCounter.__init__",
             "        if learned.counter != label_of(counter):\n",
@@ -239,6 +242,6 @@ BASELINE = (
         ("_body_of", "request.messages[: bill.at]", "request.messages"),
         ("_compare_growth", "len(places) >= LEAST_SERIES", "True"),
         ("_compare_growth", "if call.model == model", "if True"),
-        ("_compare_growth", "if is_series else None", "if False else None"),
+        ("_compare_growth", "if is_series and is_like_first", "if is_series"),
     ),
 )

@@ -54,7 +54,7 @@ class Done:
         rows: Rows there were.
         errors: How many were set aside, by the kind of error.
         first: The first of each kind.
-        cut_targets: Rows whose newest message is the assistant's and was shortened.
+        cut_targets: Assistant messages that were shortened, except those of weight 0.
     """
 
     unit: int

@@ -13,7 +13,7 @@ from trimtab._shared.checks import check_choice, check_flag, check_pending_calls
 from trimtab.budget import BudgetLike
 from trimtab.context import Context, Fitted
 from trimtab.conversation import Violation, validate
-from trimtab.counting import CounterLike, EstimateCounter, counter_for
+from trimtab.counting import CounterLike, counter_for, counter_or_estimate
 from trimtab.counting.measurement import count_of_request
 from trimtab.counting.tokenizers import is_at_hand
 from trimtab.errors import (
@@ -22,8 +22,9 @@ from trimtab.errors import (
     phrase,
 )
 from trimtab.formats import Format, SystemLike, ToolSchema, get_format, mapping_of
+from trimtab.formats.trainers import is_target
 from trimtab.models import CachePricing, facts_for, known_model_in
-from trimtab.policy.conversations import counted_model, fitter
+from trimtab.policy.conversations import HISTORY, counted_model, fitter
 from trimtab.replay import PolicyLike, replay
 from trimtab.replay.policies import BY_DEFAULT, STEADY, SessionPolicy, read_policy
 from trimtab.report import MessageRow, Report
@@ -91,6 +92,7 @@ class Options:
     purpose: Purpose = "requests"
     pricing: CachePricing | str | None = None
     columns: Collection[str] | None = None
+    column: str = "messages"
 
     def __post_init__(self) -> None:
         """Refuse what is no operation, and options that are none or that the operation does not have."""
@@ -104,7 +106,10 @@ class Options:
         object.__setattr__(self, "pending_calls", check_pending_calls(self.pending_calls) or ())
         for one in fields(Options):
             value = vars(self)[one.name]
-            if one.name in ("operation", "columns", *OPTIONS[self.operation]) or value == one.default:
+            if (
+                one.name in ("operation", "columns", "column", *OPTIONS[self.operation])
+                or value == one.default
+            ):
                 continue
             takers = ", ".join(repr(name) for name in OPERATIONS if one.name in OPTIONS[name])
             raise ConfigurationError(
@@ -131,8 +136,8 @@ class Row(NamedTuple):
     """A value for each result column that is asked for but the error; others may be there, too."""
     value: Any = None
     """What takes the place of the conversation; None: it stays as it is."""
-    cuts_target: bool = False
-    """Whether its newest message is the assistant's and was shortened."""
+    cut_targets: int = 0
+    """Its assistant messages that were shortened and that a model would be trained on."""
 
 
 Work = Callable[[Value], Row]
@@ -193,7 +198,7 @@ def _fit_work(options: Options) -> Work:
 
     def work(value: Value) -> Row:
         fitted = fit(value, options.budget, strategy=strategy, steady=steady, **settings)
-        return Row(_of_fit(fitted, asked), fitted.request, _cuts_target(fitted, value))
+        return Row(_of_fit(fitted, asked), fitted.request, _cut_targets(fitted, value))
 
     return work
 
@@ -213,24 +218,29 @@ def _by_policy(policy: Context, options: Options) -> Work:
 
     def work(value: Value) -> Row:
         fitted, request = fit_one(value)
-        return Row(_of_fit(fitted, asked), request, _cuts_target(fitted, value))
+        return Row(_of_fit(fitted, asked), request, _cut_targets(fitted, value))
 
     return work
 
 
-def _cuts_target(fitted: Fitted[Any], value: Value) -> bool:
-    """Tell whether the newest message is the assistant's, and was shortened.
+def _cut_targets(fitted: Fitted[Any], value: Value) -> int:
+    """Count the assistant messages that were shortened, but those that no trainer takes.
 
-    The report, which takes as long as the fit, is asked only where the newest is not there as it was.
+    The report, which takes as long as the fit, is asked only where a message is there that was not before.
     """
     format = fitted.settlement.outcome.format
     messages = format.read_request(value).messages if isinstance(value, Mapping) else value
-    if not messages or not fitted.messages or fitted.messages[-1] is messages[-1]:
-        return False
-    if format.kind(mapping_of(messages[-1])) != "assistant":
-        return False
-    rows = [row for row in fitted.report.messages if row.index == len(messages) - 1]
-    return any(row.fate == "changed" and row.reason not in _NOT_CUT for row in rows)
+    given = set(map(id, messages))
+    if all(id(one) in given for one in fitted.messages):
+        return 0
+    report = fitted.report.messages
+    rows = [row for row in report if row.block == HISTORY] or report
+    changed = (
+        mapping_of(message)
+        for row, message in zip(reversed(rows), reversed(messages), strict=False)  # a policy's own come first
+        if row.fate == "changed" and row.reason not in _NOT_CUT
+    )
+    return sum(format.kind(one) == "assistant" and is_target(one) for one in changed)
 
 
 _NOT_CUT = ("repair", "cache_mark")
@@ -275,9 +285,7 @@ _OF_REPORT: Mapping[str, Callable[[Report], Any]] = {
 def _count_work(options: Options) -> Work:
     def work(value: Value) -> Row:
         model = known_model_in(value) if options.model is None else options.model
-        counter = options.counter
-        if counter is None:
-            counter = EstimateCounter() if model is None else counter_for(model)
+        counter = counter_or_estimate(model) if options.counter is None else options.counter
         found = count_of_request(
             value, counter, format=options.format, model=model, system=options.system, tools=options.tools
         ).total

@@ -39,7 +39,7 @@ class BatchSummary:
         outputs: The files that were written.
         other_files: Files in the input folder whose kind is unknown. A link to a folder
             counts as one; names that begin with a dot or an underscore do not count.
-        cut_targets: Rows whose newest message is the assistant's and was shortened. A model that is trained
+        cut_targets: Assistant messages that were shortened, except those of weight 0. A model that is trained
             on these learns to write the marker: training data is fitted with `purpose="training"`.
     """
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from trimtab.batch.rows import Options, Row, Value, Work, check_counter, columns_of, work_of
 from trimtab.budget import Budget, window_budget
 from trimtab.conversation import group, validate
-from trimtab.counting import CountRequest, EstimateCounter, RequestCounter, TemplateCounter, counter_for
+from trimtab.counting import CountRequest, RequestCounter, TemplateCounter, counter_or_estimate
 from trimtab.counting.door import as_counter
 from trimtab.counting.margin import unsure_of
 from trimtab.errors import (
@@ -23,7 +23,7 @@ from trimtab.errors import (
     option,
     phrase,
 )
-from trimtab.formats.trainers import TrainingRow, read_row, tools_in
+from trimtab.formats.trainers import TrainingRow, read_beside, read_row
 from trimtab.models import find_facts
 from trimtab.replay.policies import BY_DEFAULT
 
@@ -102,8 +102,8 @@ def _fit_row(
     options: Options, budget: Budget, value: Value, *, beside: Mapping[str, Any] | None = None
 ) -> Row:
     """Fit one row. A model that it names is who wrote it, and not the one that is trained."""
-    row = read_row(value, format=options.format, model=options.model)
-    for also in (beside or {}, {"system": options.system, "tools": options.tools}):
+    row = read_row(value, format=options.format, model=options.model, column=options.column)
+    for also in (read_beside(beside or {}), {"system": options.system, "tools": options.tools}):
         row = _add_beside(row, also)
     violations = _violations(row, options)
     last = max((at for at, is_target in enumerate(row.targets) if is_target), default=None)
@@ -126,9 +126,7 @@ def _fit_row(
 
 
 def _counter_of(options: Options) -> RequestCounter:
-    if options.counter is not None:
-        return as_counter(options.counter)
-    return EstimateCounter() if options.model is None else counter_for(options.model)
+    return counter_or_estimate(options.model) if options.counter is None else as_counter(options.counter)
 
 
 def _add_beside(row: TrainingRow, also: Mapping[str, Any]) -> TrainingRow:
@@ -136,8 +134,8 @@ def _add_beside(row: TrainingRow, also: Mapping[str, Any]) -> TrainingRow:
     has_system = row.system is not None or "system" in map(row.form.kind, row.messages[:1])
     return replace(
         row,
-        system=row.system if has_system else also.get("system") or None,
-        tools=row.tools or tools_in(also.get("tools")),
+        system=row.system if has_system else also["system"] or None,
+        tools=row.tools or also["tools"] or None,
     )
 
 

@@ -41,7 +41,7 @@ from trimtab.budget import Budget, BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError, option, phrase
 from trimtab.formats import Format, SystemLike, ToolSchema, detect, formats, get_format
-from trimtab.formats.trainers import BESIDE, is_shaped
+from trimtab.formats.trainers import BESIDE, check_columns, is_shaped
 from trimtab.replay import PolicyLike
 
 ROWS_AT_ONCE = 1_024
@@ -80,7 +80,7 @@ class BatchTask(Options):
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs. A row that is an object has its conversation under a key of this name,
             and nothing else of it is read, unless the object is itself a body with its messages there; the
-            same applies to a line of JSON.
+            same applies to a line of JSON. For training, `tools` and `system` beside it are counted, too.
         prefix: Text before the name of each result column.
         columns: Names of the result columns to write, without the prefix. None: all columns of the operation.
             `error` and the columns of the table are always written. `("tokens_before", "tokens_after")`, or
@@ -99,7 +99,6 @@ class BatchTask(Options):
         ['tokens', 'exact', 'margin_tokens', 'over_margin_tokens', 'counter', 'unknown', 'error']
     """
 
-    column: str = "messages"
     prefix: str = ""
     _work: list[Work] = field(default_factory=list[Work], init=False, compare=False)
     """Made once per process."""
@@ -206,6 +205,8 @@ class BatchTask(Options):
             ConfigurationError: As when it is called with a table.
         """
         column_type(schema, self.column)
+        if self.purpose == "training":
+            check_columns(schema.names, self.column)
         taken = [one.name for one in self.result_fields() if one.name in schema.names]
         if taken:
             raise ConfigurationError(
@@ -394,7 +395,7 @@ class BatchTask(Options):
                         " conversation with column= (--column)"
                     )
             row = self._under_key(value, work)
-            self._tally["cut_targets"] += row.cuts_target
+            self._tally["cut_targets"] += row.cut_targets
             return _Cells(self._cell(cell, value, row, nested), row.results, id)
         except RecursionError:
             error: ContextError = FormatError("nested too deep")
@@ -415,11 +416,12 @@ class BatchTask(Options):
         if key in self._body_keys and not self._is_body(value[key]):
             return work(value)
         conversation = conversation_in(value[key])
-        row = work(conversation)
+        beside = {name: value[name] for name in BESIDE if name in value} if self.purpose == "training" else {}
+        row = with_beside(work, beside)(conversation)
         if row.value is None or row.value == conversation:
-            return Row(row.results, None, row.cuts_target)
+            return Row(row.results, None, row.cut_targets)
         made = json_text(row.value) if isinstance(value[key], str) else row.value
-        return Row(row.results, {**value, key: made}, row.cuts_target)
+        return Row(row.results, {**value, key: made}, row.cut_targets)
 
     def _has_conversation(self, line: Mapping[str, Any]) -> bool:
         """Tell whether a line has a conversation under its key, or is one."""
@@ -434,7 +436,7 @@ class BatchTask(Options):
     def take_tally(self) -> dict[str, int]:
         """Say how often something was done since this was asked last, and begin anew.
 
-        It is of this process, and what no column says: `cut_targets`, rows whose newest answer was shortened.
+        It is of this process, and what no column says: `cut_targets`, assistant messages that were shortened.
         """
         found = dict(self._tally)
         self._tally.clear()

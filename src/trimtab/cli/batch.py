@@ -206,9 +206,7 @@ def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
     """Make the task of the options; what is wrong with them is refused before anything is read."""
     options = {name: given[name] for name in _PASSED_ON if name in given}
     if given.get("template") is not None:
-        if given["counter"] is not None:
-            raise Refused("--template counts, and so does --counter: give one of them")
-        options["counter"] = _template_counter(given["template"])
+        options["counter"] = _template_counter(given)
     if operation == "validate":
         options["model"] = given["model"]
     elif "model" in given:
@@ -231,8 +229,13 @@ def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
     return BatchTask(operation=operation, **options)
 
 
-def _template_counter(path: str) -> TemplateCounter:
+def _template_counter(given: Mapping[str, Any]) -> TemplateCounter:
     """Make the counter of a folder, of a tokenizer.json, or of a template with one beside it."""
+    if given["counter"] is not None:
+        raise Refused("--template counts, and so does --counter: give one of them")
+    if given["calibration"] is not None:
+        raise Refused("--template counts, and --calibration corrects another counter: give one of them")
+    path: str = given["template"]
     file = Path(path)
     if file.suffix not in _TEMPLATES:
         return counter_from_tokenizer(file)
@@ -325,5 +328,5 @@ class _Line:
         rate = fresh / max(1e-9, time.monotonic() - self._begun_seconds)
         if not fresh or not done.share:
             return ""
-        left = round((done.rows / done.share - done.rows) / rate)
-        return f", {rate:,.0f} a second, {left // 60}:{left % 60:02d} to go"
+        minutes, seconds = divmod(round((done.rows / done.share - done.rows) / rate), 60)
+        return f", {rate:,.0f} a second, {minutes}:{seconds:02d} to go"

@@ -142,7 +142,9 @@ class BillsTally:
                 key = (one.place, model)
                 if key not in series:
                     tally.unrecorded.append(one.unrecorded_tokens)
-                series.setdefault(key, []).append(one.call.whole.point)
+                    series[key] = [one.call.whole.point]
+                elif one.call.basis == "growth":
+                    series[key].append(one.call.whole.point)
         for (_, model), points in series.items():
             self.models[model].series.append(points)
 

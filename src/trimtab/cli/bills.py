@@ -24,7 +24,7 @@ from trimtab.cli.bill_tallies import (
     rows,
     summary,
 )
-from trimtab.cli.input import InputKind, Piece, files_of, pieces, read_piece
+from trimtab.cli.input import STANDARD_INPUT, InputKind, Piece, files_of, pieces, read_piece
 from trimtab.cli.options import RequestOptions, together, with_sources
 from trimtab.cli.output import (
     Asked,
@@ -39,8 +39,8 @@ from trimtab.cli.output import (
 )
 from trimtab.counting import EstimateCounter
 from trimtab.counting.bills import Named, billed_request, compare_with_bills
-from trimtab.counting.calibration import LEAST_CALLS, Calibration, learn, to_data
-from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
+from trimtab.counting.calibration import SCHEMA, Calibration, holds_calibration, learn, to_data
+from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError, UsageError
 from trimtab.formats import detect, get_format
 from trimtab.formats.recordings import Bill, ForeignConversation
 from trimtab.models import find_facts
@@ -56,6 +56,7 @@ class Job:
         """Read the options; what is wrong with them is refused at once."""
         self._asked = RequestOptions(given)
         self._is_calibrated = given["calibration"] is not None
+        self._learns: bool = given["learns"]
 
     def do(self, asked: Asked) -> Found:
         """Count what each call of a recording sent; what is wrong with one of its conversations is told."""
@@ -104,9 +105,16 @@ class Job:
             yield ForeignConversation(program="", format=form.name, body=billed.body, bills=(bill,))
 
     def _model_of(self, model: str | None) -> Named:
-        """Find what counts for the model of a bill: the one that was asked for comes first."""
+        """Find what counts for the model of a bill: the one that was asked for comes first.
+
+        Raises:
+            UsageError: Something is to be learned of that one, and the bill is another's.
+        """
         name = self._asked.model or model
         facts = None if name is None else find_facts(name)
+        billed = None if model is None else find_facts(model)
+        if self._learns and facts is not None and billed is not None and billed.name != facts.name:
+            raise UsageError(f"its model is {billed.name}, and --learn learns of {facts.name}")
         known = None if facts is None else name
         counter = self._asked.counter(name if self._is_calibrated else known) or EstimateCounter()
         return Named(facts.name if facts is not None else name or NONE_NAMED, known, counter)
@@ -212,11 +220,11 @@ def count_bills(
         raise Refused("--each lists messages, and --bills calls: give one")
     if learned is not None and given["calibration"] is not None:
         raise Refused("--learn learns from counts as they are: leave out --calibration")
-    given = with_sources(given)
+    given = {**with_sources(given), "learns": learned is not None}
     job = Job(given)
-    if learned is not None:
-        _write(learned, None)  # what cannot be written is refused at once
     listed = files_of(files)
+    if learned is not None:
+        _check_target(learned, listed.paths)
     progress, tally = Progress(len(listed.paths), noun="recording", into_files=output == "text"), BillsTally()
     work = in_pairs(read_all(listed, progress, functools.partial(pieces, kind=kind)))
     results: Iterator[Found] = map(job.do, work)
@@ -276,12 +284,11 @@ def _end(tally: BillsTally, files: int, learned: str | None, output: str) -> Non
 def _learn(tally: BillsTally, path: str) -> bool:
     """Write what the bills of each model teach; False where none of them teach anything."""
     found = dict[str, Calibration]()
-    few = list[str]()
     for name, one in tally.models.items():
         try:
             made = found[name] = learn(one.whole, one.series, counter=one.counter)
-        except ConfigurationError:
-            few.append(name)
+        except ConfigurationError as error:
+            click.echo(f"trimtab: --learn: {plain(name)}: {error}", err=True)
             continue
         apart = f" ({made.calls_apart:,} set aside)" if made.calls_apart else ""
         click.echo(
@@ -290,12 +297,20 @@ def _learn(tally: BillsTally, path: str) -> bool:
             f" {fraction_text(made.deviation_before)} before, {fraction_text(made.deviation_after)} after",
             err=True,
         )
-    if few:
-        told = f"fewer than {LEAST_CALLS} calls teach nothing: {plain(', '.join(few))}"
-        click.echo(f"trimtab: --learn: {told}", err=True)
     if found:
         _write(path, json.dumps(to_data(found), indent=1) + "\n")
     return bool(found)
+
+
+def _check_target(path: str, read: Sequence[str]) -> None:
+    """Refuse before anything is read what cannot be written, and what would be lost."""
+    file = Path(path)
+    if file.is_file():
+        if any(one != STANDARD_INPUT and file.samefile(one) for one in read):
+            raise Refused(f"--learn {path} is one of the files that are read: name another file")
+        if file.stat().st_size and not holds_calibration(file):
+            raise Refused(f"--learn {path} exists and is no {SCHEMA}: name another file, or delete it first")
+    _write(path, None)
 
 
 def _write(path: str, text: str | None) -> None:

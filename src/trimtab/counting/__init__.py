@@ -141,6 +141,11 @@ def counter_for(
     return CalibratedCounter(_counter_by(facts, tokenizer, replacements()), learned)
 
 
+def counter_or_estimate(model: str | None, /) -> AdditiveCounter:
+    """Return the counter of a model, as `counter_for` does; without a name, one that estimates."""
+    return EstimateCounter() if model is None else counter_for(model)
+
+
 # Threads that meet here may get a counter each; what counters remember is shared all the same.
 @functools.cache
 def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> TextCounter | MistralCounter:
@@ -268,7 +273,7 @@ def measure(
 
     named = known_model_in(given) if model is None else model
     if counter is None:
-        counter = EstimateCounter() if named is None else counter_for(named)
+        counter = counter_or_estimate(named)
     return count_of_request(given, counter, format=format, model=named, system=system, tools=tools).total
 
 

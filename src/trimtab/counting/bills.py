@@ -13,7 +13,7 @@ from trimtab.counting.baseline import holds_usage, usage_of
 from trimtab.counting.calibration import Point, growth, label_of
 from trimtab.counting.margin import known_margin, known_over_margin
 from trimtab.counting.measurement import Counted, count_of_request
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, UsageError
 from trimtab.formats import Format, get_format
 from trimtab.formats.recordings import Bill, ForeignConversation
 from trimtab.formats.values import Dict
@@ -127,7 +127,8 @@ class BilledCall:
         basis: What of it is compared; None: nothing, as there is nothing to compare with.
         compared: That part beside its bill.
         unknown: What the request holds or names whose cost nobody can know from it, a phrase each: of one
-            that is recorded whole nothing is compared then.
+            that is recorded whole nothing is compared then. Of others nothing is compared if the first call
+            of the conversation has different ones.
     """
 
     number: int
@@ -178,6 +179,7 @@ def compare_with_bills(
     Args:
         conversation: The conversation, and its bills.
         counter_of: Gives the counter for the model that a bill names; it is asked about None, too.
+            A bill for which it raises a `UsageError` is unusable.
         system: System text that is not in the recording.
         tools: Tool schemas that are not in the recording.
 
@@ -193,7 +195,11 @@ def compare_with_bills(
         except ConfigurationError as error:  # of which a UsageError is one
             found.unusable[number] = str(error)
             continue
-        named = counter_of(bill.model)
+        try:
+            named = counter_of(bill.model)
+        except UsageError as error:
+            found.unusable[number] = str(error)
+            continue
         counters.setdefault(named.name, named.counter.with_format(form))
         counted = latest[named.name] = count_of_request(
             _body_of(conversation, bill, form, named.known),
@@ -237,16 +243,21 @@ def _body_of(conversation: ForeignConversation, bill: Bill, form: Format, model:
 
 
 def _compare_growth(found: Compared, model: str, counter: AdditiveCounter) -> None:
-    """Compare what calls have more than the first: what is not recorded is the same in all of them."""
+    """Compare what calls have more than the first: what is not recorded is the same in all of them.
+
+    A call whose unknown parts are others than those of the first is not compared.
+    """
     places = [at for at, call in enumerate(found.calls) if call.model == model]
     wholes = [found.calls[at].whole for at in places]
     is_series = len(places) >= LEAST_SERIES
     if is_series:
         found.unrecorded_tokens[model] = max(0, round(median(-one.off_tokens for one in wholes)))
     for at, whole in zip(places, wholes, strict=True):
-        growth = _growth(wholes[0], whole, counter) if is_series else None
+        call = found.calls[at]
+        is_like_first = call.unknown == found.calls[places[0]].unknown
+        growth = _growth(wholes[0], whole, counter) if is_series and is_like_first else None
         basis: Basis | None = None if growth is None else "growth"
-        found.calls[at] = replace(found.calls[at], basis=basis, compared=growth)
+        found.calls[at] = replace(call, basis=basis, compared=growth)
 
 
 def _growth(first: BilledCount, call: BilledCount, counter: AdditiveCounter) -> BilledCount | None:

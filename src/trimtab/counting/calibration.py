@@ -51,6 +51,9 @@ class Calibration:
         constant_tokens: What each request is billed beside that.
         above_per_mille: How far a bill may be above the corrected count, in thousandths of it and 16 tokens.
         below_per_mille: How far a bill may be below.
+        smallest_tokens: The smallest count that was learned from, of a call or of what it has more than the
+            first of its conversation.
+        largest_tokens: The largest.
         deviation_before: Median deviation of the counts, as a fraction of the bills.
         deviation_after: The same of the corrected counts.
     """
@@ -62,6 +65,8 @@ class Calibration:
     constant_tokens: int
     above_per_mille: int
     below_per_mille: int
+    smallest_tokens: int
+    largest_tokens: int
     deviation_before: float
     deviation_after: float
 
@@ -85,16 +90,14 @@ class Calibration:
             made = cls(**{name: data[name] for name in _FIELDS})
         except (KeyError, TypeError) as error:
             raise ConfigurationError(f"a calibration needs {', '.join(_FIELDS)}: {error}") from error
-        whole = (made.calls, made.calls_apart, made.above_per_mille, made.below_per_mille)
-        is_sound = (
-            isinstance(made.counter, str)
-            and all(is_whole(number, least=0) for number in whole)
-            and is_whole(made.constant_tokens)
-            and all(is_number(one) for one in (made.factor, made.deviation_before, made.deviation_after))
-            and made.ratio.reported_tokens > 0
-        )
-        if not is_sound:
-            raise ConfigurationError(f"a calibration holds numbers above 0, not {dict(data)!r:.160}")
+        if not isinstance(made.counter, str):
+            raise ConfigurationError(f"counter must be the name of a counter, not {made.counter!r:.40}")
+        for name, bounds in _BOUNDS.items():
+            bounds.check(name, data[name])
+        if made.smallest_tokens > made.largest_tokens:
+            raise ConfigurationError(
+                f"smallest_tokens is {made.smallest_tokens:,}, above largest_tokens, {made.largest_tokens:,}"
+            )
         if made.calls < LEAST_CALLS:
             raise ConfigurationError(
                 f"the calibration is of {made.calls:,} calls; {LEAST_CALLS} or more are needed"
@@ -103,6 +106,39 @@ class Calibration:
 
 
 _FIELDS = tuple(field.name for field in fields(Calibration))
+
+
+class _Bounds(NamedTuple):
+    """What a number of a file may be at least and at most."""
+
+    least: float
+    most: float
+    is_whole: bool = True
+
+    def check(self, name: str, value: object) -> None:
+        """Refuse what is no such number."""
+        is_other = self.is_whole and not is_whole(value)
+        if is_other or not is_number(value) or not self.least <= value <= self.most:
+            kind = "whole number" if self.is_whole else "number"
+            raise ConfigurationError(
+                f"{name} must be a {kind} from {self.least:,} to {self.most:,}, not {value!r:.40}"
+            )
+
+
+_AMOUNT, _FRACTION = _Bounds(0, 10**9), _Bounds(0, 10**9, is_whole=False)
+_BOUNDS = {
+    "calls": _AMOUNT,
+    "calls_apart": _AMOUNT,
+    "factor": _Bounds(0.01, 100, is_whole=False),
+    "constant_tokens": _Bounds(-(10**7), 10**7),
+    "above_per_mille": _AMOUNT,
+    "below_per_mille": _AMOUNT,
+    "smallest_tokens": _AMOUNT,
+    "largest_tokens": _AMOUNT,
+    "deviation_before": _FRACTION,
+    "deviation_after": _FRACTION,
+}
+"""Of the numbers in a file, far beyond what bills teach: what is outside was written by a mistake."""
 
 
 # -- learning
@@ -144,9 +180,10 @@ def learn(whole: Sequence[Point], series: Sequence[Sequence[Point]] = (), /, *, 
     seen = [*(_Judged(one, 1) for one in whole), *(_Judged(one, 0) for one in grown)]
     judged = [one for one in seen if _NOTHING.believable(*one.point)]
     if len(judged) < LEAST_CALLS:
-        raise ConfigurationError(f"{len(judged):,} calls teach nothing; {LEAST_CALLS} or more are needed")
+        raise ConfigurationError(_too_few(len(judged), len(seen)))
     line = _line_of(judged)
     fixed = [(one.point.billed_tokens, line.of(one)) for one in judged]
+    sizes = [one.point.counted_tokens for one in judged]
     return Calibration(
         counter=counter,
         calls=len(judged),
@@ -155,12 +192,25 @@ def learn(whole: Sequence[Point], series: Sequence[Sequence[Point]] = (), /, *, 
         constant_tokens=line.constant,
         above_per_mille=_per_mille((billed - tokens, tokens) for billed, tokens in fixed),
         below_per_mille=_per_mille((tokens - billed, tokens) for billed, tokens in fixed),
+        smallest_tokens=min(sizes),
+        largest_tokens=max(sizes),
         deviation_before=round(_Line(1.0, 0).deviation(judged), _DIGITS),
         deviation_after=round(line.deviation(judged), _DIGITS),
     )
 
 
 _NOTHING = Learned()
+
+
+def _too_few(judged: int, seen: int) -> str:
+    """Say why nothing is learned: there are few calls, or they are set aside."""
+    if judged == seen:
+        return f"{seen:,} calls teach nothing; {LEAST_CALLS} or more are needed"
+    apart = f"{seen - judged:,}" if judged else "all"
+    return (
+        f"{seen:,} calls, {apart} set aside: their bills are more than four times the count, or less than a"
+        f" quarter of it, and so of something else; {LEAST_CALLS} or more others are needed"
+    )
 
 
 class _Judged(NamedTuple):
@@ -266,9 +316,18 @@ def _weighted_median(pairs: Sequence[tuple[float, float]]) -> float:
 def _per_mille(found: Iterable[tuple[float, float]]) -> int:
     """Say how far nearly all bills are off on one side, in thousandths of the count and what framing is."""
     parts = sorted(1_000 * max(0.0, off) / (LEAST_TOKENS + max(0.0, tokens)) for off, tokens in found)
-    place = math.ceil(_INSIDE_SHARE * (len(parts) + 1))
-    worst = parts[place - 1] if place <= len(parts) else parts[-1] * _SAFETY
+    worst = parts[-1] * _SAFETY if _are_few(len(parts)) else parts[_place(len(parts)) - 1]
     return math.ceil(worst)
+
+
+def _place(calls: int) -> int:
+    """Say the how manieth deviation, in ascending order, nearly all bills are within."""
+    return math.ceil(_INSIDE_SHARE * (calls + 1))
+
+
+def _are_few(calls: int) -> bool:
+    """Tell whether there are too few calls to leave one out."""
+    return _place(calls) > calls
 
 
 # -- the counter
@@ -278,8 +337,9 @@ class CalibratedCounter(AdditiveCounter):
     """A counter whose counts are corrected by what bills of its model taught.
 
     `counter_for(model, calibration=...)` makes it of what `trimtab count --bills --learn` wrote. It is never
-    exact. Its margin is what the bills leave open, and of few bills also a part of the counter's own: all of
-    it for five bills, a tenth for fifty.
+    exact. Its margin is what the bills leave open, and at least a part of the counter's own: all of it for
+    five bills, a tenth for fifty. Counts above twice the largest that was learned from, and below half the
+    smallest, keep all of it. Where the counter has no margin, neither these have one nor any of few bills.
 
     Args:
         counter: Whose counts are corrected.
@@ -352,11 +412,24 @@ class CalibratedCounter(AdditiveCounter):
             tokens: The count of a whole request.
         """
         inside = self._counter.over_margin_tokens(tokens)
-        return min(tokens, self._margin(tokens, self.learned.below_per_mille, inside))
+        margin = self._margin(tokens, self.learned.below_per_mille, inside)
+        return None if margin is None else min(tokens, margin)
 
-    def _margin(self, tokens: int, per_mille: int, inside: int | None) -> int:
+    def _margin(self, tokens: int, per_mille: int, inside: int | None) -> int | None:
         seen = -(-(LEAST_TOKENS + tokens) * per_mille // 1_000)
-        return max(seen, (inside or 0) * LEAST_CALLS // self.learned.calls)
+        is_near = self._is_near(tokens)
+        if inside is None:
+            return seen if is_near and not _are_few(self.learned.calls) else None
+        return max(seen, inside * LEAST_CALLS // self.learned.calls if is_near else inside)
+
+    def _is_near(self, tokens: int) -> bool:
+        """Tell whether a count is about as large as some that were learned from."""
+        learned = self.learned
+        least, most = (
+            self._correct(size) + learned.constant_tokens
+            for size in (learned.smallest_tokens, learned.largest_tokens)
+        )
+        return least <= 2 * tokens and tokens <= 2 * most
 
     @property
     def adds_prompt(self) -> bool:
@@ -424,6 +497,14 @@ def calibration_of(model: str, given: CalibrationLike, /) -> Calibration:
         return Calibration.from_dict(models[model])
     except ConfigurationError as error:
         raise _error(f"{where}, {model}: {error}") from error
+
+
+def holds_calibration(path: str | PathLike[str], /) -> bool:
+    """Tell whether a file is one that was learned into, of any version."""
+    try:
+        return _read(path).get("schema") == SCHEMA
+    except ConfigurationError:
+        return False
 
 
 def _read(path: str | PathLike[str]) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from trimtab._shared.strict_json import parse
-from trimtab.errors import FormatError
+from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, format_of, get_format, mapping_of, refuse_foreign
 from trimtab.formats.values import Dict, compact_json
 
@@ -71,36 +71,51 @@ def is_shaped(value: object, column: str, /) -> bool:
         value: The row.
         column: Where its conversation is asked for; one that is there and of no shape is meant by itself.
     """
-    if not isinstance(value, Mapping) or (column in value and column not in KEYS):
-        return False
-    return _shape_of(value) is not None or bool(_refusals_of(value))
+    return isinstance(value, Mapping) and _meaning_of(value, column) is not None
 
 
-def read_row(value: Any, /, *, format: str | Format, model: str | None) -> TrainingRow:
+def read_row(
+    value: Any, /, *, format: str | Format, model: str | None, column: str = "messages"
+) -> TrainingRow:
     """Read a row of any shape that is known.
 
     Args:
         value: A list of messages, a request body, or a row as a trainer has it.
         format: Name of the wire form, for messages and bodies.
         model: Name of the model they are for.
+        column: Where its conversation is asked for.
 
     Raises:
         FormatError: It is of none, or of one that is told but not read, with the line that makes one of it.
     """
     if not isinstance(value, Mapping):
         return _of_tags(value, {}) if _is_tagged(value) else _wire(value, format, model)
-    if refused := _refusals_of(value):
-        raise FormatError(refused[0])
-    shape = _shape_of(value)
-    if shape is not None:
-        return shape.read(value)
+    meaning = _meaning_of(value, column)
+    if isinstance(meaning, str):
+        raise FormatError(meaning)
+    if meaning is not None:
+        return meaning.read(value)
     if _is_tagged(value.get("messages")):
         return _conversations(value, "messages")
     return _wire(value, format, model)
 
 
-def _shape_of(value: Mapping[str, Any]) -> _Shape | None:
-    return next((one for one in _SHAPES if all(key in value for key in one.keys)), None)
+def _meaning_of(value: Mapping[str, Any], column: str) -> _Shape | str | None:
+    """Give the shape of a row, or why it is refused; None: it has messages, or is nothing that is known.
+
+    What was asked for comes first, then `messages`, then what a trainer has in their place.
+    """
+    is_named = column in value and column not in KEYS
+    if is_named and column != "messages":  # what else is there is a column of the user's
+        return None
+    refused = None if is_named and "prompt" in value else _refusal_of(value, _PREFERENCES)
+    if refused is not None or is_named:
+        return refused
+    shapes = [one for one in _SHAPES if all(key in value for key in one.keys)]
+    shapes.sort(key=lambda one: column not in one.keys)
+    if "messages" in value and not (shapes and column in shapes[0].keys):
+        return None
+    return shapes[0] if shapes else _refusal_of(value, _REFUSED)
 
 
 def is_target(entry: Mapping[str, Any], /) -> bool:
@@ -190,7 +205,7 @@ def _prompt_and_completion(value: Mapping[str, Any]) -> TrainingRow:
             "completion": [completion[at - border] for at in places[len(kept) :]],
         }
 
-    row = _row([*prompt, *completion], _chat(), write=write, stop=border, **_beside(value))
+    row = _row([*prompt, *completion], _chat(), write=write, stop=border, **read_beside(value))
     targets = [at >= border and is_one for at, is_one in enumerate(row.targets)]
     return replace(row, targets=targets)
 
@@ -228,7 +243,7 @@ def _conversations(value: Mapping[str, Any], key: str = "conversations") -> Trai
 
     if _is_tagged(entries):
         return _of_tags(entries, value, write)
-    return _row(list(entries), _chat(), write=write, **_beside(value))
+    return _row(list(entries), _chat(), write=write, **read_beside(value))
 
 
 def _of_tags(
@@ -243,7 +258,7 @@ def _of_tags(
         messages,
         _chat(),
         write=write or (lambda places: [entries[at] for at in places]),
-        **_beside(value),
+        **read_beside(value),
     )
 
 
@@ -309,19 +324,25 @@ def _instruction(value: Mapping[str, Any]) -> TrainingRow:
     def write(places: Sequence[int]) -> Any:
         return {**value, "history": history[places[0] // 2 :]} if history else value
 
-    return _row(messages, _chat(), write=write, **_beside(value))
+    return _row(messages, _chat(), write=write, **read_beside(value))
 
 
 def _chat() -> Format:
     return get_format("openai_chat")
 
 
-def _beside(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what stands beside the messages of a row and is charged with them."""
-    system = value.get("system") or None
-    if system is not None and not isinstance(system, str):
-        raise FormatError(f"'system' is a text, not {system!r:.40}", path="system")
-    return {"system": system, "tools": tools_in(value.get("tools"))}
+def read_beside(value: Mapping[str, Any], /) -> dict[str, Any]:
+    """Give what stands beside the messages of a row and is charged with them.
+
+    Raises:
+        FormatError: The system text is none, or the tools are no list of schemas.
+    """
+    system, tools = value.get("system") or None, tools_in(value.get("tools"))
+    if not isinstance(system, str | list | None):
+        raise FormatError(f"'system' is a text or a list of parts, not {system!r:.40}", path="system")
+    if tools is not None and not (isinstance(tools, list) and all(isinstance(one, Mapping) for one in tools)):
+        raise FormatError(f"'tools' is a list of tool schemas, not {tools!r:.40}", path="tools")
+    return {"system": system, "tools": tools}
 
 
 _SHAPES = (
@@ -331,11 +352,33 @@ _SHAPES = (
 )
 """Those that are read, beside messages and bodies."""
 
-_REFUSED: tuple[tuple[Collection[str], str], ...] = (
+_Refused = tuple[tuple[Collection[str], str], ...]
+_PREFERENCES: _Refused = (
+    *(
+        (
+            (key, "chosen", "rejected"),
+            f"it is a row of preferences, with two answers: fit one of each, {{{key!r}: [*row[{key!r}],"
+            " row['chosen']]} and the same with 'rejected', and keep the rows where both are kept",
+        )
+        for key in ("messages", "conversations")
+    ),
+    (
+        ("input", "preferred_output", "non_preferred_output"),
+        "it is a row of preferences, with two answers: fit one of each, {'messages':"
+        " [*row['input']['messages'], *row['preferred_output']]} and the same with 'non_preferred_output',"
+        " and keep the rows where both are kept",
+    ),
     (
         ("chosen", "rejected"),
         "it is a row of preferences, with two answers: fit one of each, {'messages': [*row['prompt'],"
         " *row['chosen']]} and the same with 'rejected', and keep the rows where both are kept",
+    ),
+)
+_REFUSED: _Refused = (
+    (
+        ("input", "output"),
+        "it is a question and its answer apart: write {'messages': [*row['input'], {'role': 'assistant',"
+        " 'content': row['output']}]}, and for a text {'role': 'user', 'content': row['input']}",
     ),
     (
         ("segments",),
@@ -351,7 +394,38 @@ _REFUSED: tuple[tuple[Collection[str], str], ...] = (
 """Keys of rows that are told and not read, and what to write in their place."""
 
 
-def _refusals_of(value: Mapping[str, Any]) -> list[str]:
-    if "messages" in value:  # what else is there is a column of the user's
-        return []
-    return [said for keys, said in _REFUSED if all(key in value for key in keys)]
+def _refusal_of(value: Mapping[str, Any], refused: _Refused) -> str | None:
+    return next((said for keys, said in refused if all(value.get(key) is not None for key in keys)), None)
+
+
+_PARTS = (
+    ("prompt", "completion"),
+    ("instruction", "output"),
+    ("input", "output"),
+    ("prompt", "chosen", "rejected"),
+    ("messages", "chosen", "rejected"),
+    ("conversations", "chosen", "rejected"),
+)
+"""Keys of which each holds a part of what is said."""
+
+
+def check_columns(names: Collection[str], column: str, /) -> None:
+    """Refuse a column of a table that is only a part of each row, as a prompt without its completion is.
+
+    Args:
+        names: The columns of the table.
+        column: That of the conversations.
+
+    Raises:
+        ConfigurationError: Other parts are in columns beside it.
+    """
+    if column == "messages" and "prompt" in names:  # they are whole
+        return
+    for parts in _PARTS:
+        if column in parts and all(name in names for name in parts):
+            others = " and ".join(repr(name) for name in parts if name != column)
+            raise ConfigurationError(
+                f"the column {column!r} is a part of each row, and {others} beside it another: write the rows"
+                " as JSONL, or make one column 'messages' of them",
+                argument="column",
+            )

@@ -9,7 +9,7 @@ from typing import Any
 
 from trimtab.budget import BudgetLike
 from trimtab.conversation.validity import validate
-from trimtab.counting import CounterLike, EstimateCounter, RequestCounter, counter_for
+from trimtab.counting import CounterLike, RequestCounter, counter_or_estimate
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, Shares, sizes_for
 from trimtab.errors import BudgetExceededError, ConfigurationError
@@ -140,9 +140,7 @@ def _dollars(prices: CachePricing, rows: Sequence[CallRow]) -> float | None:
 
 
 def _counter(counter: CounterLike | None, model: str | None) -> Any:
-    if counter is not None:
-        return counter
-    return EstimateCounter() if model is None else counter_for(model)
+    return counter_or_estimate(model) if counter is None else counter
 
 
 class _Sizing:
