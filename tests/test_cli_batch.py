@@ -229,7 +229,7 @@ def test_the_other_commands_do_theirs(chats: Path, tmp_path: Path, operation: st
     [
         (["count", "nothing.jsonl", "out.jsonl"], "No such file"),
         (["fit", "{chats}", "{chats}"], "is an input and would be overwritten"),
-        (["fit", "{chats}", "out.parquet", "--margin", "5"], "--margin is kept free of a budget"),
+        (["fit", "{chats}", "out.parquet", "--margin", "5"], "--margin needs a budget"),
         (["fit", "{chats}", "out.parquet", "--policy", "dropp", "--budget", "9"], "is called 'dropp'"),
         (["count", "{chats}", "{folder}/there.jsonl"], "overwrite it with --overwrite"),
         (["fit", "{chats}", "out.parquet", "--columns", "fate"], "no column 'fate'"),

@@ -376,7 +376,7 @@ def test_a_line_of_no_shape_names_its_keys() -> None:
     """As any line does; a key that is named is looked for alone."""
     task = BatchTask(operation="fit", purpose="training", budget=999, counter="chars:4")
     for line, column, said in (
-        ({"dialog": [U, A]}, "messages", "the line has no key 'messages' (it begins with dialog)"),
+        ({"dialog": [U, A]}, "messages", "the line has no key 'messages' (its first keys: dialog)"),
         ({"dialog": [U, A], "text": "x"}, "dialog", None),
         ({"messages": [U, A], "text": "x"}, "messages", None),
         ({"row": {"conversations": [H, G]}}, "row", None),
@@ -510,7 +510,7 @@ def test_what_would_change_a_message_is_refused(options: Any) -> None:
 
 def test_what_has_no_purpose_is_refused() -> None:
     """An operation that does not fit, and a purpose that is none."""
-    with pytest.raises(ConfigurationError, match="does nothing with purpose='training'"):
+    with pytest.raises(ConfigurationError, match="operation 'count' does not use purpose='training'"):
         BatchTask(operation="count", purpose="training")
     with pytest.raises(ConfigurationError, match="purpose"):
         BatchTask(operation="fit", purpose="learning")  # type: ignore[arg-type]

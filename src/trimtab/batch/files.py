@@ -97,7 +97,7 @@ def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> tupl
             raise ConfigurationError(
                 phrase(
                     f"{target}: results are written as {_KNOWN}, or into a folder: if its name has a dot,"
-                    f" create it first, or pass it as text that ends with / (f'{target}/'!r",
+                    f" create it first, or pass it as text that ends with / ({f'{target}/'!r}",
                     Hint("path", ", because a Path drops the slash"),
                     ")",
                 )
