@@ -199,7 +199,7 @@ async def _nonsense(messages: list[Any]) -> int:
 
 @pytest.mark.parametrize(
     ("counter", "words_of_error"),
-    [(_refuses, "failed on a request: ConnectionError: no route"), (_nonsense, "answered -3")],
+    [(_refuses, "failed on a request: ConnectionError: no route"), (_nonsense, "returned -3 for a request")],
 )
 def test_a_counter_that_fails_is_a_counting_error(
     counter: Callable[..., Awaitable[int]], words_of_error: str

@@ -138,8 +138,8 @@ def test_a_bad_line_is_reported_and_the_rest_is_done(command: str) -> None:
 
 
 BAD = {
-    "nothing": (b"", "nothing in it"),
-    "blank": (b" \n\n", "nothing in it"),
+    "nothing": (b"", "it is empty"),
+    "blank": (b" \n\n", "it is empty"),
     "cut off": (b'[{"role": "user",', "line 1, column 18"),
     "wrong in line 2": (b'[\n{"role" "user"}]', "line 2, column 9"),
     "trailing words": (b"[] []", "line 1, column 4"),
@@ -301,7 +301,7 @@ def test_a_strategy_can_be_json() -> None:
     for text, said in (
         ('{"kind": ', "not JSON"),
         ('{"kind": "drop", "hard": true}', "no option"),
-        ('{"kind": "drop", "share": 1e999}', "too large for JSON"),
+        ('{"kind": "drop", "share": 1e999}', "1e999 is too large to be written as JSON"),
     ):
         broken = run("fit", "--budget", "9", "--strategy", text, data=CHAT)
         assert (broken.exit_code, broken.stdout) == (2, "")
@@ -520,7 +520,7 @@ USAGE = {
     "steady and a strategy": (("fit", "--budget", "9", "--steady", "--strategy", "drop"), "--strategy"),
     "unknown counter": (("count", "--counter", "words"), "chars:N"),
     "counter of zero": (("count", "--counter", "chars:0"), "above 0"),
-    "counter of words": (("count", "--counter", "chars:x"), "no number"),
+    "counter of words": (("count", "--counter", "chars:x"), "not a number"),
     "no tools file": (("count", "--tools", "no.json"), "No such file"),
     "no system file": (("count", "--system", "@no.txt"), "No such file"),
     "unknown format": (("validate", "--format", "morse"), "openai_chat"),
@@ -546,7 +546,7 @@ ALL_ORPHANS = [QUESTION, result("lost"), QUESTION]
 FIT = ("fit", "--budget", "99")
 BLOCK = '[[blocks]]\nname = "history"\n'
 MISTAKES: dict[str, tuple[tuple[str, ...], Any, str]] = {
-    "strict": ((*FIT, "--strict"), ALL_ORPHANS, "--strict was asked for"),
+    "strict": ((*FIT, "--strict"), ALL_ORPHANS, "--strict was set"),
     "strict, what mends": ((*FIT, "--strict"), ALL_ORPHANS, "Repair it with `trimtab repair`"),
     "strict, left out": ((*FIT, "--strict"), ALL_ORPHANS, "or leave --strict out"),
     "no room at all": (("fit",), CHAT, "Pass --budget N"),
@@ -577,7 +577,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "policy and strict": (
         ("fit", "--budget", "99", "--strict", "--policy", BLOCK),
         ALL_ORPHANS,
-        "--strict was asked",
+        "--strict was set",
     ),
     "policy, model unknown": (
         ("policy", 'model = "nope-1"\n' + BLOCK),
@@ -632,7 +632,7 @@ def test_a_value_that_was_given_is_told_with_its_option(tmp_path: Path) -> None:
         in run("fit", "--budget", "tier", *model, data=CHAT).stderr
     )
     beside = run("fit", "--budget", "9000", "--output-reserve", "9000", *model, data=CHAT)
-    assert "beside --output-reserve 9,000 and" in beside.stderr
+    assert "with --output-reserve 9,000 and" in beside.stderr
     both = ("--system", "x", "--policy", str(policy))
     twice = run(*FIT, *both, data={"system": "a", "messages": [QUESTION]})
     assert "by --system and in" in twice.stderr
@@ -1032,7 +1032,7 @@ def test_nobody_waits_for_a_terminal_to_give_input() -> None:
     """Without FILE and without a pipe the command says what is missing."""
     code, shown = on_terminal("count", stdin=None)
     assert code == 2
-    assert "give a FILE" in shown
+    assert "pass a FILE" in shown
 
 
 def test_progress_is_shown_on_a_terminal_and_taken_away(tmp_path: Path) -> None:

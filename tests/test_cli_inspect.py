@@ -35,12 +35,12 @@ def _alerts(page: str) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "give a FILE, or --store URL"),
+        ((), "pass either a FILE or --store URL"),
         (("nothing.json",), "No such file"),
-        (("chat.json", "--session", "ada"), "give --store URL, too"),
+        (("chat.json", "--session", "ada"), "pass --store URL, too"),
         (("chat.json", "--policy", "nothing.toml"), "nothing.toml"),
         (("bad.json",), "bad.json: not JSON"),
-        (("deep.json",), "deep.json: JSON nested too deep"),
+        (("deep.json",), "deep.json: the JSON is nested too deep"),
         (("two.jsonl", "--line", "9"), "no conversation in line 9"),
         (("chat.json", "--host", "0.0.0.0"), "--allow-remote"),
     ],
@@ -120,7 +120,7 @@ def test_a_first_visit_does_not_fail(tmp_path: Path) -> None:
         ]
         wrong = _read(address, "?model=lama-4")
         assert "--" not in _alerts(wrong)[0]
-        assert _alerts(wrong)[0].startswith("No model called")
+        assert _alerts(wrong)[0].startswith("Model &#39;lama-4&#39; is unknown: did you mean")
         for policy in ("default", "steady"):
             assert _alerts(_read(address, f"?policy={policy}&budget=150")) == []
             fitted = CliRunner().invoke(

@@ -112,9 +112,12 @@ def test_parts_fill_the_blocks_of_their_names(policy: Path, parts: Any, kept: li
         ({**PARTS, "tools": []}, "tool schemas are given by --tools"),
         (
             {**PARTS, "messages": []},
-            "no block is called 'messages', and beside 'system', which is one, it makes",
+            "no block is called 'messages', and with 'system', which is one, it is not a request",
         ),
-        ({"system": 5}, "block 'system': content is text, a message, a list of messages or None, not int"),
+        (
+            {"system": 5},
+            "block 'system': content must be text, a message, a list of messages or None, not int",
+        ),
         ({"history": [5]}, "messages[0]"),
         ([5], "block 'history': messages[0]: a message must be a mapping"),
         ([PARTS], "a list of objects with parts, not of messages: write one per line (JSONL)"),

@@ -67,7 +67,7 @@ def test_what_is_asked_for_again_outlives_what_is_not() -> None:
 @pytest.mark.parametrize("value", [3, 1.5, ("a",), b"a"])
 def test_what_is_no_text_is_not_counted(value: object) -> None:
     """The text function is never asked about anything but text."""
-    with pytest.raises(TypeError, match="is no text"):
+    with pytest.raises(TypeError, match="is not a text"):
         TextCache(lambda text: 1, name="one").young[value]
 
 

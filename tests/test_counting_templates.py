@@ -317,7 +317,7 @@ def test_a_file_that_is_no_tokenizer_is_an_error(tmp_path: Path) -> None:
         counter_from_tokenizer(file, chat_template=CHATML)
     file.write_text(chat_tokenizer().to_str(), encoding="utf-8")
     (tmp_path / "tokenizer_config.json").write_text("{", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match="is no JSON"):
+    with pytest.raises(ConfigurationError, match="is not JSON"):
         counter_from_tokenizer(tmp_path, chat_template=CHATML)
 
 

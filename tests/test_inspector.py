@@ -712,7 +712,7 @@ def test_a_file_has_no_timeline() -> None:
     """It is said, not broken."""
     answer = _client().get("/timeline")
     assert answer.status_code == 404
-    assert "this is a file" in answer.text
+    assert "A file has no timeline" in answer.text
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -234,7 +234,7 @@ def test_without_a_budget_a_model_is_chosen_in_the_page(tmp_path: Path, open_pag
         assert int(page.get_by_label("Budget, in tokens").input_value()) == 128_000
         page.get_by_label("Model").fill("lama-4")
         page.get_by_label("Model").press("Enter")
-        expect(page.get_by_role("alert")).to_contain_text("No model called 'lama-4' is known")
+        expect(page.get_by_role("alert")).to_contain_text("Model 'lama-4' is unknown")
         expect(page.get_by_role("alert")).not_to_contain_text("--")
 
 

@@ -144,7 +144,7 @@ def test_there_is_one_subject_or_a_collection() -> None:
     """Neither and both are refused."""
     for given in ({}, {"collection": _opens({"a": 1})}):
         subject = _subject("chat") if given else None
-        with pytest.raises(ConfigurationError, match="one of both"):
+        with pytest.raises(ConfigurationError, match="either a subject or collection="):
             make_app(subject, token=TOKEN, **given)  # type: ignore[arg-type]
 
 

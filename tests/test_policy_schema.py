@@ -93,7 +93,7 @@ def test_the_options_of_blocks_and_budgets_are_described_in_the_words_of_their_c
     assert unlike_help(trimtab.Budget, written["budget"]["anyOf"][1]["properties"]) == []
 
 
-UNSAID = ("block 'b' already", "priority is a finite number, not 1")
+UNSAID = ("block 'b' exists already", "priority is a finite number, not 1")
 """What no schema can say: that two blocks have one name, and that an int is too large for a float."""
 
 

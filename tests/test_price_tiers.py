@@ -121,7 +121,7 @@ def test_it_stays_below_by_what_counts_may_be_off() -> None:
 def test_a_model_without_a_tier_has_no_such_budget() -> None:
     """Nor one whose tier is above what it takes, or nobody's."""
     for model in ("gpt-5", "claude-opus-5-5", "llama-3.3"):
-        with pytest.raises(ConfigurationError, match=f"none of '{model}' is known"):
+        with pytest.raises(ConfigurationError, match=f"'{model}' has no known tier"):
             fit(CHAT, "tier", model=model, counter=COUNTER)
     with pytest.raises(ConfigurationError, match="no model is named"):
         fit(CHAT, "tier")

@@ -251,9 +251,9 @@ def test_what_cannot_score_is_refused_when_it_is_made(options: dict[str, Any], s
     [
         pytest.param(lambda query, messages: [1.0], "1 numbers for 9 messages", id="too-few"),
         pytest.param(lambda query, messages: iter(int, 1), "more than 9 numbers", id="without-end"),
-        pytest.param(lambda query, messages: dict.fromkeys(range(9), 1.0), "answered dict", id="by-message"),
-        pytest.param(lambda query, messages: "abc", "answered str", id="text"),
-        pytest.param(lambda query, messages: 3, "answered int", id="number"),
+        pytest.param(lambda query, messages: dict.fromkeys(range(9), 1.0), "returned dict", id="by-message"),
+        pytest.param(lambda query, messages: "abc", "returned str", id="text"),
+        pytest.param(lambda query, messages: 3, "returned int", id="number"),
         pytest.param(lambda query, messages: ["a"] * 9, "must be a number", id="words"),
         pytest.param(lambda query, messages: [float("nan")] * 9, "nan", id="nan"),
         pytest.param(lambda query, messages: ["1"] * 9, "must be a number", id="digits"),

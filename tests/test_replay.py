@@ -503,10 +503,10 @@ def test_a_session_as_data_is_the_one_that_code_makes(
         ({"kind": "session", "max_result_ratio": "all"}, "max_result_ratio is 'auto' or 'none', not 'all'"),
         ({"kind": "session", "max_result_ratio": 0}, "max_result_ratio is a number above 0 and at most 1"),
         ({"kind": "session", "recal_ratio": 0.1}, "did you mean recall_ratio"),
-        ({"kind": "session", "summarizer": "mine"}, "summarizer must be 'extractive', not 'mine'"),
+        ({"kind": "session", "summarizer": "mine"}, "summarizer is 'extractive', not 'mine'"),
         (
             {"kind": "session", "max_summary_tokens": 0},
-            "max_summary_tokens must be a whole number of at least 1",
+            "max_summary_tokens is a whole number of at least 1",
         ),
         ({"kind": "session", "fact_extractor": "x"}, "no key is called 'fact_extractor'"),
         ({"kind": "session", "budget": 8}, "no key is called 'budget'"),

@@ -441,7 +441,7 @@ def changed(one: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
     ("source", "where"),
     [
         pytest.param(
-            changed(locomo(), "session_2", "x"), "talk-1: session_2 is a list of turns", id="session"
+            changed(locomo(), "session_2", "x"), "talk-1: session_2 must be a list of turns", id="session"
         ),
         pytest.param(
             changed(locomo(), "session_2", [{"speaker": "Nora", "text": "a"}]),
@@ -449,7 +449,7 @@ def changed(one: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
             id="turn",
         ),
         pytest.param({**locomo(), "qa": [{"answer": "a"}]}, r"qa\[0\] has no text 'question'", id="question"),
-        pytest.param({**locomo(), "qa": {}}, "qa is a list of questions", id="qa"),
+        pytest.param({**locomo(), "qa": {}}, "qa must be a list of questions", id="qa"),
         pytest.param({**locomo(), "conversation": {}}, "talk-1 has no turns", id="no-turns"),
         pytest.param(
             beam(chat=[[{"role": "user"}]]), "BEAM 7: turn 1 of chat has no text 'content'", id="chat"
@@ -487,4 +487,4 @@ def test_the_command_takes_a_file_of_several_conversations(tmp_path: Path) -> No
     path.write_text(json.dumps(changed(locomo(), "session_2", 3)), encoding="utf-8")
     wrong = CliRunner().invoke(cli.command(), ["replay", str(path), "--budget", "8k"])
     assert wrong.exit_code == 1
-    assert "session_2 is a list of turns" in wrong.stderr
+    assert "session_2 must be a list of turns" in wrong.stderr

@@ -425,7 +425,7 @@ def test_a_dict_without_what_a_report_needs_is_refused(key: str) -> None:
     del data["notes"], data["remaining_tokens"]
     assert Report.from_dict(data) == report()
     del data[key]
-    with pytest.raises(ConfigurationError, match=f"lacks '{key}'"):
+    with pytest.raises(ConfigurationError, match=f"has no key '{key}', which is required"):
         Report.from_dict(data)
 
 

@@ -239,7 +239,7 @@ def test_a_failure_is_none_and_its_cause_is_kept(summarizer: Any) -> None:
 def test_an_answer_that_is_no_text_is_a_failure(answer: Any) -> None:
     """It is not turned into text."""
     assert run_summarizer(lambda messages: answer, REQUEST) is None
-    with pytest.raises(SummaryError, match=f"answered {type(answer).__name__}, not text"):
+    with pytest.raises(SummaryError, match=f"returned {type(answer).__name__}, not text"):
         ask_summarizer(lambda messages: answer, REQUEST)
 
 

@@ -186,8 +186,8 @@ def test_cancelling_ends_the_request() -> None:
         pytest.param(said(None, finish_reason="content_filter"), "content_filter", id="filtered"),
         pytest.param(said(None, refusal="I cannot."), "m refused", id="refusal"),
         pytest.param(said("Ada likes", finish_reason="length"), "cut off at 200 tokens", id="cut off"),
-        pytest.param(Reply(body={"id": "c", "choices": []}), "without a choice", id="no choice"),
-        pytest.param(Reply(body={"error": "busy"}), "without a choice", id="an error with status 200"),
+        pytest.param(Reply(body={"id": "c", "choices": []}), "returned no choice", id="no choice"),
+        pytest.param(Reply(body={"error": "busy"}), "returned no choice", id="an error with status 200"),
     ],
 )
 def test_what_is_no_whole_text_is_no_summary(ask: Callable[..., str], reply: Reply, message: str) -> None:
@@ -441,7 +441,9 @@ def test_an_unknown_model_needs_a_budget() -> None:
     with pytest.raises(UnknownNameError, match="unknown model 'm'"):
         OpenAISummarizer("m", api_key="k")
     register_model(ModelFacts(name="a-model-without-a-window"))
-    with pytest.raises(ConfigurationError, match="the window of 'a-model-without-a-window' is unknown"):
+    with pytest.raises(
+        ConfigurationError, match="the window of 'a-model-without-a-window' is not known: pass budget="
+    ):
         OpenAISummarizer("a-model-without-a-window", api_key="k")
 
 

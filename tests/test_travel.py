@@ -205,7 +205,7 @@ def test_a_remote_counter_travels_with_its_function() -> None:
     assert twin.name == "endpoint"
     openai = pytest.importorskip("openai")
     client = openai.AsyncOpenAI(api_key="none", base_url="http://127.0.0.1:9")
-    with pytest.raises(TypeError, match=r"make it where it is used, as RemoteCounter\.of\(client"):
+    with pytest.raises(TypeError, match=r"make it where it is used, with RemoteCounter\.of\(client"):
         pickle.dumps(RemoteCounter.of(client, model="gpt-4o"))
 
 
@@ -328,8 +328,8 @@ HOLDING = {
     "method": (lambda: session_of().add, r"session\.snapshot"),
     "mapping": (lambda: {"chat": session_of()}, r"session\.snapshot"),
     "remote": (asked_by_client, r"RemoteCounter\.of"),
-    "summarizer": (summarizer_by_client, r"as OpenAISummarizer\('gpt-5'\)"),
-    "extractor": (extractor_by_client, r"as AsyncOpenAIFactExtractor\('gpt-5'\)"),
+    "summarizer": (summarizer_by_client, r"with OpenAISummarizer\('gpt-5'\)"),
+    "extractor": (extractor_by_client, r"with AsyncOpenAIFactExtractor\('gpt-5'\)"),
 }
 CASES: list[Any] = [
     *((copied, *case) for copied in (pickle.dumps, copy.deepcopy) for case in (STAYING | HOLDING).values()),

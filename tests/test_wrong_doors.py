@@ -70,7 +70,11 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("choice", lambda: fitted([user(), CHAT["choices"][0]]), "append its 'message'"),
     ("gemini-part", lambda: fitted([{"text": "hi"}], format="gemini"), r"'parts': \[block, \.\.\.\]"),
     ("tokenizer", lambda: fitted(TALK, counter=SPLITTER), r"counter_from_tokenizer\(tokenizer\)"),
-    ("tokenizer-encode", lambda: fitted(TALK, counter=SPLITTER.encode), r"with a list, as a tokenizer does"),
+    (
+        "tokenizer-encode",
+        lambda: fitted(TALK, counter=SPLITTER.encode),
+        r"returns a list for a text, as a tokenizer does",
+    ),
 ]
 
 

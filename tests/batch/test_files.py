@@ -922,8 +922,8 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
         ("notes.txt", "out.jsonl", "conversations are read from"),
         ("in.jsonl", "out.csv", "results are written as"),
         ("in.jsonl", "in.jsonl", "is an input and would be overwritten"),
-        ("folder", "folder/out", "which is read"),
-        ("empty", "out", "no file in it"),
+        ("folder", "folder/out", "is inside the input"),
+        ("empty", "out", "the folder has no file that ends in"),
         ("broken.parquet", "out.parquet", "broken.parquet: not a readable Parquet"),
         ("other.parquet", "out.parquet", "other.parquet: there is no column 'messages'"),
         ("lacks", "out", "z.parquet: there is no column 'messages'"),
@@ -931,7 +931,11 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
         ("times.parquet", "out.jsonl", "times.parquet: column 'at' cannot be written as JSON"),
         ("cut.jsonl.gz", "out.jsonl", "cut.jsonl.gz: cannot be read after row 0"),
         ("mixed", "out.parquet", "files with different columns"),
-        ("mixed", "out.parquet", r"beside \S+a.parquet this one lacks 'o' and also has 'n': write into a"),
+        (
+            "mixed",
+            "out.parquet",
+            r"compared with \S+a.parquet, this one lacks 'o' and also has 'n': write into a",
+        ),
         ("types", "out.parquet", "this one has 'n' as int64, not string: write into a folder"),
         ("order", "out.parquet", "this one has them in another order: write into a folder"),
     ],
@@ -985,7 +989,7 @@ def test_the_id_of_a_line_is_no_conversation(tmp_path: Path) -> None:
     """A column of that name would be there twice."""
     (tmp_path / "in.jsonl").write_bytes(LINE)
     task = BatchTask(operation="count", column="id")
-    with pytest.raises(ConfigurationError, match="lines of JSON have their id there: name the key"):
+    with pytest.raises(ConfigurationError, match="is the key of the id in lines of JSON: name the key"):
         run_batch(task, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1)
 
 

@@ -195,7 +195,7 @@ def test_a_strategy_is_a_policy_too() -> None:
     ]
     alone = fit(CHAT, 20, counter=CharCounter(4), strategy=SlidingWindow(target_ratio=0.5))
     assert found == [[alone.report.tokens_after]] * 3
-    with pytest.raises(ConfigurationError, match="not by 'session'"):
+    with pytest.raises(ConfigurationError, match="'default' or 'steady', not 'session'"):
         fit_table(_texts(CHAT), "session", budget=20)
 
 
@@ -332,7 +332,7 @@ def test_a_task_survives_pickling_and_leaves_its_tokenizer_behind() -> None:
             {},
             "already has a column 'error': pass a prefix",
         ),
-        (_texts(CHAT), {"column": "id"}, "column 'id' holds int64"),
+        (_texts(CHAT), {"column": "id"}, "column 'id' has type int64"),
         (_texts(CHAT), {"model": "nobody-1"}, "nobody-1"),
         (_texts(CHAT), {"format": "gemnii"}, "gemnii"),
     ],
@@ -375,8 +375,8 @@ def test_system_parts_are_in_the_form_of_the_rows() -> None:
         ({"operation": "count", "system": 3}, "system must be a text.*not 3"),
         ({"operation": "count", "tools": "abc"}, "tools must be a list of tool schemas.*'abc'"),
         ({"operation": "count", "tools": [3]}, r"tools\[0\] is int, 3"),
-        ({"operation": "fit", "strict": "no"}, "strict is True or False, not 'no'"),
-        ({"operation": "fit", "repair": 1}, "repair is True or False, not 1"),
+        ({"operation": "fit", "strict": "no"}, "strict must be True or False, not 'no'"),
+        ({"operation": "fit", "repair": 1}, "repair must be True or False, not 1"),
         ({"operation": "fit", "pending_calls": "abc"}, r"write \['abc'\]"),
         ({"operation": "count", "column": None}, "column must be the name of a column, not None"),
         ({"operation": "count", "prefix": None}, "prefix must be a text, '' for none, not None"),

@@ -133,13 +133,13 @@ def _columns(*names: str) -> pa.StructArray:
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        (pa.array([1.5]), "holds double"),
-        (pa.RunEndEncodedArray.from_arrays([1], ["x"]), "holds run_end_encoded"),
+        (pa.array([1.5]), "has type double"),
+        (pa.RunEndEncodedArray.from_arrays([1], ["x"]), "has type run_end_encoded"),
         (
             pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array(["x"])]),
             "union",
         ),
-        (pa.ListArray.from_arrays([0, 1], _columns("role", "content", "content")), "names of their own"),
+        (pa.ListArray.from_arrays([0, 1], _columns("role", "content", "content")), "with unique field names"),
     ],
 )
 def test_columns_that_hold_no_conversations_are_refused(column: pa.Array, said: str) -> None:

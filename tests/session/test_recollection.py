@@ -250,7 +250,7 @@ def test_an_async_ranker_is_awaited_or_refused() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "words_of_it"),
-    [([1.0], "numbers for"), ("text", "answered str"), (None, "NoneType"), (float("nan"), "nan")],
+    [([1.0], "numbers for"), ("text", "returned str"), (None, "NoneType"), (float("nan"), "nan")],
 )
 def test_a_ranker_that_answers_wrong_is_told(answer: Any, words_of_it: str) -> None:
     """`recall` raises; an add stores, recalls by words and says so in the report."""

@@ -323,7 +323,7 @@ def test_an_abridged_log_that_was_changed_is_refused(path: Path) -> None:
 
 def test_whether_history_is_kept_is_yes_or_no() -> None:
     """A number of messages is neither."""
-    with pytest.raises(ConfigurationError, match="history is True or False, not 5"):
+    with pytest.raises(ConfigurationError, match="history must be True or False, not 5"):
         Session(100).snapshot(history=5)  # type: ignore[arg-type]
 
 

@@ -459,7 +459,7 @@ def test_a_summary_on_demand_that_fails_says_so_and_loses_nothing() -> None:
 
     session, _ = cut_down(200, answer, count=1_500)
     waiting = session.status().pending_messages
-    with pytest.raises(SummaryError, match="answered NoneType"):
+    with pytest.raises(SummaryError, match="returned NoneType"):
         session.summarize()
     status = session.status()
     assert status.pending_messages == waiting - 20

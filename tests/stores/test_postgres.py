@@ -374,9 +374,7 @@ def test_a_server_that_falls_silent_on_an_open_connection_is_unavailable(on_post
         add(store, 0)
         with (
             _silent(on_postgres),
-            pytest.raises(
-                StoreUnavailableError, match=r"no answer within 0\.5 seconds.*Asking again is safe"
-            ),
+            pytest.raises(StoreUnavailableError, match=r"no answer within 0\.5 seconds.*It is safe to retry"),
         ):
             store.append(request)
         assert store.append(request).version == 2

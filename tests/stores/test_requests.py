@@ -61,8 +61,8 @@ def test_a_version_is_a_whole_number(version: Any) -> None:
         (replace(EVENT, version=1), None),
         (replace(EVENT, version=0), "of version 0 is not stored yet: append it"),
         (replace(EVENT, version=4), "of version 4 is not stored yet: append it"),
-        (replace(EVENT, id="a\0"), "an event's id is"),
-        (replace(EVENT, kind=""), "an event's kind is"),
+        (replace(EVENT, id="a\0"), "an event's id must be"),
+        (replace(EVENT, kind=""), "an event's kind must be"),
     ],
 )
 def test_a_rewrite_is_of_a_stored_version(rewrite: Event, refused: str | None) -> None:

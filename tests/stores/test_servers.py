@@ -92,7 +92,7 @@ def test_a_store_goes_on_when_its_server_is_back(served: Served, end: str) -> No
     getattr(served.server, end)()
     try:
         for call in asked:
-            with pytest.raises(StoreUnavailableError, match="Asking again is safe"):
+            with pytest.raises(StoreUnavailableError, match="It is safe to retry"):
                 call()
     finally:
         served.server.start()

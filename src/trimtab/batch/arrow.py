@@ -53,8 +53,8 @@ def column_type(schema: Schema, name: str, /) -> DataType:
     kind = schema.field(name).type
     if not is_text(kind) and (kind.num_fields == 0 or not _is_plain(kind)):
         raise ConfigurationError(
-            f"column {name!r} has {kind}: conversations must be JSON text (string, binary), or nested lists,"
-            " structs and maps with unique field names"
+            f"column {name!r} has type {kind}: conversations must be JSON text (string, binary), or nested"
+            " lists, structs and maps with unique field names"
         )
     return kind
 

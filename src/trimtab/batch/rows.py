@@ -205,7 +205,7 @@ def _fit_work(options: Options) -> Work:
 
 def _by_policy(policy: Context, options: Options) -> Work:
     if not policy.blocks:
-        raise ConfigurationError("the policy has no block for a conversation")
+        raise ConfigurationError("the policy has no blocks")
     if options.repair:
         raise ConfigurationError(
             phrase(option("repair"), " cannot be combined with a policy of blocks, which says what is kept"),

@@ -151,7 +151,7 @@ _checks = together(
     ),
     click.option(
         "--max-cost-ratio",
-        type=Number("a number from 0 on", lambda ratio: ratio >= 0),
+        type=Number("a number of at least 0", lambda ratio: ratio >= 0),
         metavar="R",
         help="Fail if a policy costs more than R times the baseline.",
     ),

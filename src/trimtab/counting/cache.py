@@ -38,7 +38,7 @@ class TextCounts(dict[Any, int]):
         lose a text where threads meet, which only lets a generation grow by as much.
         """
         if text.__class__ is not str and not isinstance(text, str):
-            raise TypeError(f"a {type(text).__name__} is not a text")
+            raise TypeError(f"{type(text).__name__} is not a text")
         size = self.old.get(text)
         if size is None:
             try:

@@ -102,7 +102,7 @@ class _NoCounts(dict[Any, int]):
 
     def __missing__(self, text: Any) -> int:
         if text is not None and not isinstance(text, str):
-            raise TypeError(f"a {type(text).__name__} is not a text")
+            raise TypeError(f"{type(text).__name__} is not a text")
         return 0
 
 

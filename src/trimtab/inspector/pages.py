@@ -128,7 +128,7 @@ class Inspector:
 
     def _session_log(self) -> Log:
         if self._log is None:
-            raise UnknownNameError("a file has no timeline, only a session has", name="timeline")
+            raise UnknownNameError("a file has no timeline; only a session has one", name="timeline")
         return self._log
 
     def _render(self, template: str, request: Request, *, status: int = 200, **values: Any) -> Response:

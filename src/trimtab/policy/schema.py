@@ -523,7 +523,7 @@ _WITHOUT_OPTIONS = Table({"kind": Key(_text("a text"), "Which strategy it is.", 
 _STEPS = Key(_Items("a list of strategies", STRATEGY, least=1), "Strategies, cheapest first.", required=True)
 
 _NULL = _Value("null", {"type": "null"})
-_AMOUNT = _Value("a number from 0 on", {"type": "number", "minimum": 0})
+_AMOUNT = _Value("a number of at least 0", {"type": "number", "minimum": 0})
 _TIER = _Items("a list of three numbers: tokens, and how many times the prices of input and output", _NUMBER)
 _PRICING = Table(
     _keys(

@@ -127,7 +127,7 @@ def _parse(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise ConfigurationError(f"a policy that begins with {{ is JSON, and this is not: {error}") from error
+        raise ConfigurationError(f"a policy that begins with {{ must be JSON: {error}") from error
     except RecursionError as error:
         raise ConfigurationError(
             "a policy that begins with { must be JSON, and this is nested too deep"

@@ -118,7 +118,7 @@ _IDS = Check("a list of ids of events", _list_of(lambda value, at: is_name(value
 _FLAG = Check("true or false", lambda value, at: isinstance(value, bool))
 _MAPPING = Check("a mapping", lambda value, at: isinstance(value, Mapping))
 _MESSAGES = Check("a list of messages", _list_of(_MAPPING.fits))
-_COUNT = Check("a whole number from 0 on", lambda value, at: _whole(value, 0, MOST_TOKENS))
+_COUNT = Check("a whole number of at least 0", lambda value, at: _whole(value, 0, MOST_TOKENS))
 _SUM = Check("a whole number", lambda value, at: _whole(value, -MOST_TOKENS, MOST_TOKENS))
 _TOKENS_OR_NONE = Check(
     "a number of tokens, or null", lambda value, at: value is None or _whole(value, 0, MOST_TOKENS)

@@ -43,7 +43,7 @@ SCRUBBING_LOCK_SECONDS = 5
 """Longest wait of a rewrite for a table: writers queue behind it."""
 
 _REFUSED = (
-    ("password authentication failed", "set the user and the password of the DSN right"),
+    ("password authentication failed", "correct the user and the password in the DSN"),
     ("no password supplied", "put the password into the DSN, or into PGPASSWORD or ~/.pgpass"),
     ("no pg_hba.conf entry", "allow this user and address in the server's pg_hba.conf"),
     ("does not exist", "create it, or name another one in the DSN"),
