@@ -1102,7 +1102,7 @@ def test_a_run_that_goes_on_writes_over_nothing_of_others(chats: Path) -> None:
     mine = (target / "a.parquet").read_bytes()
     for name in ("a.parquet", "b.parquet"):
         (target / name).write_bytes(b"another's")
-        with pytest.raises(ConfigurationError, match=f"{name} is there already"):
+        with pytest.raises(ConfigurationError, match=f"{name} exists already: pass another name"):
             run_batch(FIT, folder, target=target, workers=1)
         assert (target / name).read_bytes() == b"another's"
         (target / name).unlink()

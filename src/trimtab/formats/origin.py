@@ -129,8 +129,8 @@ def check_origin(origins: Origins, origin: object, /, *, what: str = "this messa
     highest = max(origins, key=_SAY.__getitem__)
     if _SAY[name] > _SAY[highest]:
         raise ConfigurationError(
-            f"origin={name!r} would raise {what} above the origin in its wire form: its text is from"
-            f" {' and '.join(sort_origins(origins))}, and origin= may only lower that. Leave origin out",
+            f"origin={name!r} would raise {what} above the origin in its wire form, which is"
+            f" {' and '.join(sort_origins(origins))}: origin= may only lower it. Leave origin out",
             argument="origin",
         )
     return None if lower(origins, name) == origins else name

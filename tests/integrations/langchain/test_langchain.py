@@ -416,7 +416,7 @@ def test_a_model_that_nobody_knows_counts_itself() -> None:
     assert seen[0].report.tokens_after == 10 * len(kept) <= 400
     known = Counting(responses=["ok"], model_name="gpt-4o")
     assert trim_messages(talk, 400, token_counter=known) == trim_messages(talk, 400, model="gpt-4o")
-    with pytest.raises(ConfigurationError, match="that of 'mine' is unknown"):
+    with pytest.raises(ConfigurationError, match="the limit of 'mine' is unknown"):
         trim_messages(talk, "80%", token_counter=Counting(responses=["ok"]))
 
 
@@ -455,7 +455,7 @@ def test_a_budget_is_said_in_every_way() -> None:
     for budget in (640, 640.9, Budget(700, output_reserve=60), "0.5%"):
         trim_messages(talk, budget, model="gpt-4o", on_fitted=seen.append)
     assert {one.report.input_tokens for one in seen} == {640}
-    with pytest.raises(ConfigurationError, match="that of 'mine' is unknown"):
+    with pytest.raises(ConfigurationError, match="the limit of 'mine' is unknown"):
         trim_messages(talk, "80%", model="mine")
     with pytest.raises(ConfigurationError, match="budget must be a number of tokens"):
         trim_messages(talk, ["80%"])  # type: ignore[arg-type]

@@ -115,13 +115,14 @@ class Pools(Connections["Pool"]):
             # its words quote the DSN, and so perhaps a password
             raise ConfigurationError(
                 "this is not a DSN of PostgreSQL: write postgresql://user:password@host:5432/database, with"
-                " signs escaped, such as %20"
+                " characters other than letters and digits percent-encoded, such as %20 for a space"
             ) from None
         if not all(port.isdigit() for port in str(given.get("port", "0")).split(",") if port):
             # not quoted: where a password is not written as a URL wants it, a part of it stands here
             raise ConfigurationError(
                 "the port of this DSN is not a number: write postgresql://user:password@host:5432/database,"
-                " with signs in the password escaped, such as %20"
+                " with characters of the password other than letters and digits percent-encoded, such as"
+                " %20 for a space"
             )
         parameters = {
             "application_name": "trimtab",

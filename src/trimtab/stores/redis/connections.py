@@ -77,8 +77,8 @@ class Clients(Connections[_Client]):
         except ValueError:
             # its words quote the URL, and so perhaps a password
             raise ConfigurationError(
-                "this is not a URL of Redis: write redis://user:password@host:6379/0, with signs escaped,"
-                " such as %20"
+                "this is not a URL of Redis: write redis://user:password@host:6379/0, with characters other"
+                " than letters and digits percent-encoded, such as %20 for a space"
             ) from None
         self._is_file = "path" in place
         at = place.get("path") or f"{place.get('host', 'localhost')}:{place.get('port', 6379)}"
