@@ -10,7 +10,6 @@ from pathlib import Path
 
 from tests.billed import Billed, Half, billed
 from trimtab.counting import measure
-from trimtab.counting.bills import BilledCount
 from trimtab.errors import UnknownNameError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,19 +41,9 @@ class Case:
         return self.request.apart
 
     @property
-    def compared(self) -> BilledCount:
-        """Our count beside the bill."""
-        return BilledCount(
-            billed_tokens=self.request.tokens,
-            counted_tokens=self.tokens,
-            margin_tokens=self.margin_tokens,
-            over_margin_tokens=self.over_margin_tokens,
-        )
-
-    @property
     def off(self) -> int:
         """Tokens above the bill."""
-        return self.compared.off_tokens
+        return self.tokens - self.request.tokens
 
     @property
     def missed(self) -> bool:
@@ -64,22 +53,22 @@ class Case:
     @property
     def error(self) -> float:
         """How far off, as a part of the bill."""
-        return abs(self.compared.deviation)
+        return abs(self.off) / self.request.tokens
 
     @property
     def is_above(self) -> bool:
         """Whether the bill is above count and margin, or there is no margin: a budget may be passed."""
-        return self.compared.is_above
+        return self.margin_tokens is None or -self.off > self.margin_tokens
 
     @property
     def is_below(self) -> bool:
         """Whether the bill is farther below the count than the margin says, or there is none."""
-        return self.compared.is_below
+        return self.over_margin_tokens is None or self.off > self.over_margin_tokens
 
     @property
     def inside(self) -> bool:
         """Whether the bill lies within the margin on both sides."""
-        return self.compared.is_within
+        return not self.is_above and not self.is_below
 
 
 def is_missed(tokens: int | None, billed_tokens: int) -> bool:

@@ -6,7 +6,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trimtab.formats.values import compact_json
+
+def compact_json(value: Any) -> str:
+    """Write JSON as a provider does: without spaces, every letter as it is."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
 
 Message = dict[str, Any]
 

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from trimtab import EstimateCounter, cli, fit
 from trimtab.counting import CalibratedCounter, CharCounter, UsageBaseline, counter_for, measure
-from trimtab.counting.calibration import Calibration, Point, calibration_of, learn, to_data
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.testing import check_counter
+from trimtab.testing.hooks import Calibration, Point, calibration_of, learn, to_data
 
 SIZES = (40, 90, 200, 700, 1_500, 3_000, 5_000, 8_000)
 CHAT = [

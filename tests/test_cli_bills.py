@@ -16,9 +16,8 @@ from click.testing import CliRunner, Result
 from tests.recorded_logs import ClaudeLog
 from trimtab import cli
 from trimtab.counting import counter_for, measure
-from trimtab.counting.bills import Named, billed_request, compare_with_bills
-from trimtab.formats import recordings
-from trimtab.formats.recordings import Bill, ForeignConversation, Reader
+from trimtab.formats import Bill, ForeignConversation, recordings
+from trimtab.testing.hooks import Named, Reader, billed_request, compare_with_bills
 
 WORDS = "The lake road is closed for repairs until the end of June, so take the forest track instead. "
 

@@ -12,7 +12,7 @@ from tests.recorded_logs import claude_session, codex_session
 from tests.sizes import sizes
 from trimtab.errors import FormatError
 from trimtab.formats import read_foreign
-from trimtab.formats.programs import said_of
+from trimtab.testing.hooks import said_of
 
 CALL = {"type": "tool-call", "toolCallId": "a", "toolName": "look", "input": {"at": "Rome"}}
 RESULT = {

@@ -11,8 +11,7 @@ import pytest
 from trimtab import validate
 from trimtab.errors import FormatError
 from trimtab.formats import read_foreign
-from trimtab.formats.programs import INSTEAD, program_of, said_of
-from trimtab.formats.recordings.refusals import said_of_bytes
+from trimtab.testing.hooks import INSTEAD, program_of, said_of, said_of_bytes
 
 EVENTS = [
     {

@@ -11,7 +11,7 @@ import pytest
 from trimtab import fit, validate
 from trimtab.errors import FormatError
 from trimtab.formats import ForeignConversation, read_foreign
-from trimtab.formats.recordings import reader_of
+from trimtab.testing.hooks import reader_of
 
 PIXEL = "iVBORw0KGgo="
 RESULT = {"type": "tool-result", "toolCallId": "a", "toolName": "look"}
