@@ -121,7 +121,7 @@ def text(messages: Sequence[Any], /, *, separator: str = "\n") -> str:
 
     Args:
         messages: A list, oldest first.
-        separator: Text between two messages.
+        separator: Text between two texts, also between those of one message.
 
     Example:
         >>> text([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}])
@@ -225,10 +225,10 @@ def evict_messages(
 ) -> Evicted[M]:
     """Evict the oldest units of a list until the rest is within a limit.
 
-    A call is evicted with its results, wherever they are. Protected roles are kept. The last unit is kept
-    too, even over the limit, unless it is the only unit of the list. If the provider requires a user message
-    first, and the list began with one, the kept messages begin with one: more is evicted for that, or, if
-    nothing else would remain, they exceed the limit.
+    A call is evicted with its results, wherever they are. Protected roles are kept. A unit whose eviction
+    would empty the list is kept too, even over the limit, unless it is the only unit of the list. If the
+    provider requires a user message first, and the list began with one, the kept messages begin with one:
+    more is evicted for that, or, if nothing else would remain, they exceed the limit.
 
     Args:
         messages: A conversation; it is not changed.

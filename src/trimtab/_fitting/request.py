@@ -204,7 +204,7 @@ def refuse_faults(violations: Iterable[Any], /, *, mended: bool = False) -> None
             Hint("mend", "repair(messages)"),
             ", or leave ",
             option("strict", True),
-            " out: repairable faults are then evicted, and the report lists them",
+            " out: what can be repaired is then evicted, and the report lists it",
         ),
         violations=faults,
     )

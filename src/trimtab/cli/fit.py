@@ -262,7 +262,7 @@ def _steady_of(_: click.Context, __: click.Parameter, value: str | None) -> bool
 @click.option(
     "--repair",
     is_flag=True,
-    help="Repair orphaned results, unanswered calls and shapes first; no message may remain.",
+    help="Repair orphaned results, unanswered calls and shapes first; the result may be empty.",
 )
 @click.option("--strict", is_flag=True, help="Refuse a conversation with faults instead of fitting it.")
 @click.option(

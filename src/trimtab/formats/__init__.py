@@ -187,7 +187,7 @@ def register_format(format: Format, /, *, replace: bool = False) -> None:
 
     Args:
         format: The wire form, with its `name`.
-        replace: Whether to replace an encoding of that name; otherwise the name must be new.
+        replace: Whether to replace a form of that name; otherwise the name must be new.
 
     Raises:
         ConfigurationError: The argument is not a `Format` or has no name, or the name is taken and `replace`

@@ -214,7 +214,7 @@ def trim_messages(
     messages: None = None, budget: AdapterBudget = None, **options: Unpack[TrimOptions]
 ) -> Runnable[Iterable[MessageLikeRepresentation] | PromptValue, list[BaseMessage]]: ...
 def trim_messages(messages: Any = None, budget: AdapterBudget = None, **options: Any) -> Any:
-    """Trim messages as langchain-core's `trim_messages` does, with our guarantees.
+    """Trim messages as langchain-core's `trim_messages` does, with trimtab's guarantees.
 
     Args:
         messages: LangChain's messages, or what it makes them from; None: return a `Runnable` that trims its

@@ -155,7 +155,7 @@ class TrimSession:
 
     Raises:
         ConfigurationError: The session is of another wire form.
-        TypeError: The SDK's session, for settings that this one does not have.
+        TypeError: Raised by the SDK for a setting that its `SessionSettings` does not have.
     """
 
     def __init__(

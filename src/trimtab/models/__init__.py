@@ -1,6 +1,7 @@
 """Facts about models by name: windows, encodings, and charges of a request.
 
-This is the only place with facts about models; each row gives its source and date. An unknown fact is None.
+This is the only place with facts about models; each row gives its source and the date on which
+that was read. An unknown fact is None.
 An unknown name that shows its maker (`claude-…`) is counted as that maker's costliest known model, never
 exactly, and its limits are unknown. Register your own rows with `register_model`, from a file with
 `register_models`, or from the file named in the environment variable `TRIMTAB_MODELS`.
@@ -380,7 +381,7 @@ def register_model(facts: ModelFacts, /, *, replace: bool = False) -> None:
 
     Args:
         facts: The facts about it, with its `name`.
-        replace: Whether to replace an encoding of that name; otherwise the name must be new.
+        replace: Whether to replace a model of that name; otherwise the name must be new.
 
     Raises:
         ConfigurationError: The name is taken and `replace` is not given, or a fact is invalid.

@@ -252,7 +252,7 @@ class ModelFacts:
         counted_as: The known model it is counted as, for a name that only shows its maker; None for a known
             model.
         source: Source of window and output limit.
-        checked: Date of the source, in ISO format.
+        checked: Date on which the source was read, in ISO format.
     """
 
     name: str

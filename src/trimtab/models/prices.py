@@ -63,7 +63,7 @@ class CachePricing:
         tiers: Prices of larger requests, as `PriceTier` or (above_tokens, input, output); the last tier below
             the size of a request applies.
         source: Source of the prices.
-        checked: Date of the source, in ISO format.
+        checked: Date on which the source was read, in ISO format.
 
     Raises:
         ConfigurationError: A price is below 0, or a value is not a number.

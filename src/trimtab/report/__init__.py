@@ -78,8 +78,8 @@ class Report:
     """What a fit did, in numbers that add up; unknown is None, never a guess.
 
     Reading or comparing a report, or writing it as data, calls no counter. Showing it to people, as text
-    or as a page, counts the request before the fit, if trimtab has its own counter and the request is
-    short (up to 300,000 characters).
+    or as a page, counts the request before the fit, if the fit used one of trimtab's own counters and
+    the request is short (up to 300,000 characters).
 
     Args:
         format: Name of the wire form.
@@ -198,7 +198,7 @@ class Report:
 
     @property
     def remaining_tokens(self) -> int:
-        """Unused tokens of the room; negative if the request is over budget."""
+        """Unused tokens of the room; if the request is over budget, the excess below zero."""
         return self.input_tokens - self.tokens_after
 
     @property

@@ -36,8 +36,8 @@ class SessionHooks:
         on_evict: `(messages, reason)`: "budget" when they stopped being recent, "truncation" when they went
             out of view.
         on_summarize: `(messages, existing, summary, seconds)`: a summary was written and is now in use.
-        on_budget_exceeded: `(total_tokens, budget_tokens)`: an add exceeds the budget; called once, before
-            anything is evicted.
+        on_budget_exceeded: `(total_tokens, budget_tokens)`: an add exceeds the budget; called once per such
+            add, before anything is evicted.
         on_summary_compressed: `(old, new)`: a summary was too long and was written again.
         on_error: `(error)`: a summary or facts failed, and nothing is lost; the original error of the
             summarizer or fact extractor is its `__cause__`.

@@ -153,7 +153,7 @@ class SessionLock:
         if self._owner is not None and self._owner.thread == place.thread:
             raise ConfigurationError(
                 f"session {self._session!r} is in the middle of an operation of this event loop or thread,"
-                f" and cannot {verb} for it here: await the asyncio method (aadd, amessages, adrain …),"
+                f" and cannot {verb} it here: await the asyncio method (aadd, amessages, adrain …),"
                 " outside hooks"
             )
 

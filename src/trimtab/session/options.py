@@ -158,7 +158,7 @@ class SessionOptions:
     """The options of a session: types, defaults and checks.
 
     An option that is left out keeps the value in the log. Where an option has
-    two types, the second is the one stored.
+    two types, the second is that of the attribute.
 
     Args:
         budget: Room for the view, at least 100 tokens; as for `fit`. None: the

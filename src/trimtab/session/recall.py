@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RecallTool:
-    """Finds messages that an agent no longer sees; made by `Session.recall_tool`.
+    """Finds messages and facts that an agent no longer sees; made by `Session.recall_tool`.
 
     Give `schema` to the model, and answer its calls with the object itself.
 

@@ -423,8 +423,8 @@ class Session(RunnerHolder):
         return status_of(await self._runner.arun(Core.ready), self._runner.core)
 
     def messages(self) -> list[Any]:
-        """Return the view, ready to send: it fits, and is as valid as its
-        messages.
+        """Return the view, ready to send: it fits, and is as valid as the
+        messages that were added.
 
         Changing a message of a view does not change later views. Unchanged
         messages are shared between views.
@@ -836,8 +836,8 @@ class Session(RunnerHolder):
         Raises:
             UnknownNameError: There is none.
 
-        Complexity: reads the log back to that event, and messages elsewhere
-        that were summarized after it.
+        Complexity: reads the log back to that event, and the messages that
+        undo moves to another part of the session.
         """
         return self._runner.run(undo_decision, event, made=new_event_id())
 

@@ -125,7 +125,7 @@ class LoadRequest:
         session: Id of the session.
         after: Only versions above this.
         before: Only versions below this.
-        limit: At most `limit` of them.
+        limit: The most to return.
         newest_first: Whether to begin with the newest.
         ids: Only events with these ids.
         incarnation: Which session of that name to read; None: the current one.
@@ -137,7 +137,7 @@ class LoadRequest:
     before: int | None = None
     """Only versions below this."""
     limit: int | None = None
-    """At most `limit` of them."""
+    """The most to return."""
     newest_first: bool = False
     """Whether to begin with the newest."""
     ids: tuple[str, ...] | None = None
@@ -158,7 +158,7 @@ class SearchRequest:
         session: Id of the session.
         terms: The terms, from `trimtab.relevance.question_terms`: the search finds messages with any of them,
             and the two nearest messages on either side.
-        limit: At most `limit` of them.
+        limit: The most to return.
         incarnation: Which session of that name to search; None: the current one.
     """
 
@@ -168,7 +168,7 @@ class SearchRequest:
     two nearest messages on either side.
     """
     limit: int
-    """At most `limit` of them."""
+    """The most to return."""
     incarnation: str | None = None
     """Which session of that name to search; None: the current one."""
 

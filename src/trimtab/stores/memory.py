@@ -84,7 +84,7 @@ class MemoryStore(Forked, ThreadedStore):
     """
 
     ends_with_process = True
-    """Only this process can find a session here."""
+    """Only this process can find a session here, and reading one never blocks for long."""
 
     def __init__(self) -> None:
         self._logs: dict[str, _Log] = {}

@@ -46,7 +46,7 @@ class Cheapest:
         expected_calls: Roughly how many calls the conversation will have in all; a cut frees no more than the
             remaining calls need. Pass the same number for each call, or a cut may move back. None: many.
         cold_at: Message counts (system text at the front excluded) of the calls that found the cache cold.
-            counted: At these calls a cut costs nothing, so one is made that saves the next cut.
+            At these calls a cut costs nothing, so one is made that saves the next cut.
 
     Raises:
         ConfigurationError: An option is of the wrong kind or out of range.

@@ -56,7 +56,8 @@ class TruncateText:
     of the next, then other text; a result is cut down to its marker, never removed.
 
     Args:
-        keep: Which part of a text to keep: "auto" keeps both ends of tool results, otherwise the start.
+        keep: Which part of a text to keep: "auto" keeps both ends of tool results, and the
+            end of other texts.
 
     Raises:
         ConfigurationError: `keep` is not one of its values.

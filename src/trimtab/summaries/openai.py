@@ -100,8 +100,8 @@ class ChatEndpoint(Generic[Client, Request]):
             model: Name of the model, as the endpoint knows it.
             client: The client; timeout and retries below replace its own. None: a new one.
             base_url: URL of a new client. None: OpenAI, or OPENAI_BASE_URL.
-            api_key: Key of a new client. None: OPENAI_API_KEY. It must be given: a local server that needs no
-                key still needs some text here.
+            api_key: Key of a new client. None: OPENAI_API_KEY. There is no other default: for a local
+                server that needs no key, pass any text.
             budget: The model's window; `output_reserve` is the maximum length of an answer, including
                 thinking. None: from the known facts about the model.
             counter: What counts the request. None: the model's own, or an estimate that errs high.

@@ -245,8 +245,8 @@ class SQLiteStore(Forked, ThreadedStore):
 
         Raises:
             SessionDeletedError: Another session has its name now.
-            StoreUnavailableError: The session is removed, but another process reads the file or the disk is
-                full, so the files cannot be cleaned yet. Ask again.
+            StoreUnavailableError: The session is removed, but another connection reads the file or the disk
+                is full, so the files cannot be cleaned yet. Ask again.
         """
         check_session_name(session)
 
@@ -403,7 +403,7 @@ class SQLiteStore(Forked, ThreadedStore):
         except StoreUnavailableError as error:
             raise StoreUnavailableError(
                 f"the text is removed, but the files of {self._path} still contain it: {error.__cause__}."
-                " Retry the delete or redaction when no other process reads the file and the disk has"
+                " Retry the delete or redaction when nothing else reads the file and the disk has"
                 " room for a second copy: it then cleans the files, and so does the next process that"
                 " opens them"
             ) from error.__cause__
