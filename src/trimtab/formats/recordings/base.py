@@ -79,7 +79,7 @@ class ForeignConversation:
 def mappings(value: Any, /) -> Iterator[Mapping[str, Any]]:
     """List the mappings in a list; nothing where it is none."""
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        yield from (one for one in value if isinstance(one, Mapping))
+        yield from (one for one in value if one.__class__ is dict or isinstance(one, Mapping))
 
 
 class Reader(NamedTuple):

@@ -50,9 +50,7 @@ def _owns(source: Source) -> bool:
     if _is_spans(source):
         return True
     listed = source.get("messages") if isinstance(source, Mapping) else source
-    if isinstance(listed, str | bytes) or not isinstance(listed, Sequence):
-        return False
-    return any(program_of(one) == TELEMETRY for one in listed if isinstance(one, Mapping))
+    return any(program_of(one) == TELEMETRY for one in mappings(listed))
 
 
 def _read(source: Source) -> list[ForeignConversation]:
