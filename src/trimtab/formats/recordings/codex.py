@@ -120,7 +120,6 @@ class _State(NamedTuple):
     items: list[Dict]
     times: list[float | None]
     bills: list[Bill]
-    begun: int
     model: str | None
     note: str
 
@@ -142,7 +141,6 @@ class _Rollout:
         self.bills_before: bool | None = None
         """A bill is written before its answer, as in older versions; None until there is one."""
         self.total: Any = None
-        self.begun = 0
         self.note = ""
         self.past: list[_State] = []
         self.compactions = 0
@@ -240,7 +238,7 @@ class _Rollout:
             self._leave(f"before compaction {self.compactions}", 0)
         old, history = self.items, payload.get("replacement_history")
         self.items, self.times, self.turns, self.bills = [], [], [], []
-        self.begun, self.note = at, ""
+        self.note = ""
         if history is not None and not isinstance(history, list):
             refuse(at, "'replacement_history' is no list", "payload", "replacement_history")
         if history is not None:
@@ -291,12 +289,12 @@ class _Rollout:
             note = (
                 f"The bills of {plural(len(self.bills) - len(bills), 'call')} it shares are in another alone."
             )
-        self.past.append(_State(label, self.items, self.times, bills, self.begun, self.model, note))
+        self.past.append(_State(label, self.items, self.times, bills, self.model, note))
 
     def conversations(self) -> list[ForeignConversation]:
         """Make the conversations, the last first."""
         states = [
-            _State("", self.items, self.times, self.bills, self.begun, self.model, self.note),
+            _State("", self.items, self.times, self.bills, self.model, self.note),
             *self.past,
         ]
         states = [state for state in states if state.items]
