@@ -85,7 +85,6 @@ def mappings(value: Any, /) -> Iterator[Mapping[str, Any]]:
 class Reader(NamedTuple):
     """How the recordings of one program are told and read."""
 
-    program: str
     owns: Callable[[Source], bool]
     """Whether a recording is of this program; of a file of lines it may be shown the first few alone."""
     read: Callable[[Source], list[ForeignConversation]]

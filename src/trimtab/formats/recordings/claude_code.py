@@ -204,8 +204,6 @@ def read(source: Source, /) -> list[ForeignConversation]:
     Raises:
         FormatError: A line is not as Claude Code writes it, or nothing in the log was sent.
     """
-    if isinstance(source, dict):
-        raise FormatError(f"a log of {CLAUDE_CODE} is a list of lines, not one object")
     log = _Log()
     for at, line in enumerate(source):
         log.add(at, line)
@@ -678,4 +676,4 @@ def _notes(log: _Log) -> list[str]:
     return notes
 
 
-READER = Reader(program=CLAUDE_CODE, owns=owns, read=read, by_line=True)
+READER = Reader(owns=owns, read=read, by_line=True)

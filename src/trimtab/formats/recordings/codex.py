@@ -106,7 +106,7 @@ def read(source: Source, /) -> list[ForeignConversation]:
         FormatError: A line is not as Codex writes it, or there is no item.
     """
     if isinstance(source, dict):
-        source = [source.get("session"), *(source.get("items") or ())]
+        source = [source["session"], *source["items"]]
     rollout = _Rollout()
     for at, line in enumerate(source):
         rollout.add(at, line)
@@ -379,4 +379,4 @@ def _usage(told: Dict) -> Dict:
     return usage
 
 
-READER = Reader(program=CODEX, owns=owns, read=read, by_line=True)
+READER = Reader(owns=owns, read=read, by_line=True)

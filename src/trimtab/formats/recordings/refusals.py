@@ -89,5 +89,5 @@ def _refuse(source: Source) -> list[ForeignConversation]:
     raise FormatError(f"it is a recording of {program}: {said}")
 
 
-READER = Reader(program="another program", owns=_owns, read=_refuse)
+READER = Reader(owns=_owns, read=_refuse)
 """It tells them all, and reads none."""

@@ -587,4 +587,4 @@ def _seconds(span: Mapping[str, Any], keys: Sequence[str]) -> float | None:
     return None
 
 
-READER = Reader(program=TELEMETRY, owns=_owns, read=_read, by_line=True)
+READER = Reader(owns=_owns, read=_read, by_line=True)

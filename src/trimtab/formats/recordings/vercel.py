@@ -399,4 +399,4 @@ def _with_invocations(message: Mapping[str, Any], unsent: Counter[str]) -> _Made
         yield {"role": message["role"], "content": message["content"]}, "content"
 
 
-READER = Reader(program=_PROGRAM, owns=_owns, read=_read, by_line=True)
+READER = Reader(owns=_owns, read=_read, by_line=True)
