@@ -409,7 +409,7 @@ def _call_of(span: Mapping[str, Any]) -> _Call | None:
     context = span.get("context")
     owner = context if isinstance(context, Mapping) else span
     trace = next((owner[key] for key in ("traceId", "trace_id") if key in owner), "")
-    read = _first(held, _READ)
+    usage, cold = _bill_of(held)
     return _Call(
         messages=messages,
         answer=answer,
@@ -417,8 +417,8 @@ def _call_of(span: Mapping[str, Any]) -> _Call | None:
         conversation=str(_first(held, _CONVERSATION) or ""),
         trace=str(trace),
         model=model if isinstance(model := _first(held, _MODELS), str) else None,
-        usage=_usage(held),
-        cold=None if read is None else _whole(read, "what was read from the cache") == 0,
+        usage=usage,
+        cold=cold,
         begun=_seconds(span, _BEGAN),
         ended=_seconds(span, _ENDED),
         unread=unread,
@@ -440,18 +440,25 @@ def _first(held: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return next((held[key] for key in keys if held.get(key) is not None), None)
 
 
-def _usage(held: Mapping[str, Any]) -> Dict | None:
-    """Write the bill as OpenAI's Responses do: what was read from a cache is part of the input."""
+def _bill_of(held: Mapping[str, Any]) -> tuple[Dict | None, bool | None]:
+    """Write the bill as OpenAI's Responses do, and say whether the cache held nothing; None: not recorded.
+
+    What was read from a cache is part of the input.
+    """
+    usage: Dict | None = None
     keys = next((pair for pair in _BILLED if held.get(pair[0]) is not None), None)
-    if keys is None:
-        return None
-    usage: Dict = {
-        "input_tokens": _whole(held[keys[0]], keys[0]),
-        "output_tokens": _whole(held.get(keys[1]) or 0, keys[1]),
-    }
-    if (read := _first(held, _READ)) is not None:
-        usage["input_tokens_details"] = {"cached_tokens": _whole(read, "what was read from the cache")}
-    return usage
+    if keys is not None:
+        usage = {
+            "input_tokens": _whole(held[keys[0]], keys[0]),
+            "output_tokens": _whole(held.get(keys[1]) or 0, keys[1]),
+        }
+    read = _first(held, _READ)
+    if read is None:
+        return usage, None
+    cached = _whole(read, "what was read from the cache")
+    if usage is not None:
+        usage["input_tokens_details"] = {"cached_tokens": cached}
+    return usage, cached == 0
 
 
 def _flat(held: Mapping[str, Any]) -> tuple[list[Dict], list[Dict], list[Dict]]:
