@@ -16,7 +16,15 @@ from typing import Any
 from trimtab.errors import FormatError
 from trimtab.formats.programs import TELEMETRY, program_of
 from trimtab.formats.recordings import chat, vercel
-from trimtab.formats.recordings.base import Bill, ForeignCall, ForeignConversation, Reader, Source, mappings
+from trimtab.formats.recordings.base import (
+    Bill,
+    ForeignCall,
+    ForeignConversation,
+    Reader,
+    Source,
+    is_list,
+    mappings,
+)
 from trimtab.formats.values import Dict, short_repr
 
 _INPUT = "gen_ai.input.messages"
@@ -184,8 +192,9 @@ def _is_spans(source: Any) -> bool:
     """Tell whether it is an export: of OTLP, a span, or a list of these."""
     if isinstance(source, Mapping):
         return any(key in source for key in _EXPORTS) or (_is_span(source) and not _SPAN.isdisjoint(source))
-    listed = isinstance(source, Sequence) and not isinstance(source, str | bytes) and len(source) > 0
-    return listed and all(isinstance(one, Mapping) and (_is_span(one) or _is_spans(one)) for one in source)
+    if not is_list(source) or not source:
+        return False
+    return all(isinstance(one, Mapping) and (_is_span(one) or _is_spans(one)) for one in source)
 
 
 def _is_span(one: Mapping[str, Any]) -> bool:
