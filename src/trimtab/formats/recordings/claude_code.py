@@ -152,6 +152,12 @@ class _Segment:
     kept: list[str] = field(default_factory=list)
     """Ids of lines from before the compaction that were kept, until there is what they come behind."""
 
+    def know(self, answer: _Node, content: Any) -> None:
+        """Remember whose the calls in a content are, by their ids."""
+        for block in _blocks(content):
+            if isinstance(block.get("id"), str):
+                self.calls[block["id"]] = answer
+
 
 @dataclass(slots=True, eq=False)
 class _Lane:
@@ -333,9 +339,7 @@ class _Log:
             usage = message.get("usage")
             if usage is not None and model != _SYNTHETIC:
                 node.usage = object_of(message, "usage", at, "message")
-            for block in _blocks(content):
-                if isinstance(block.get("id"), str):
-                    segment.calls[block["id"]] = node
+            segment.know(node, content)
         return place
 
     def _user(self, line: Dict, at: int, above: _Place) -> _Place:
@@ -450,9 +454,7 @@ def _copy(node: _Node, end: _Node, segment: _Segment, copies: dict[int, _Node]) 
         return copy
     if copy.name is not None:
         segment.answers[copy.name] = copy
-    for block in _blocks(copy.original.content):
-        if isinstance(block.get("id"), str):
-            segment.calls[block["id"]] = copy
+    segment.know(copy, copy.original.content)
     return copy
 
 
