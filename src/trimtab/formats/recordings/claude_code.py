@@ -325,10 +325,11 @@ class _Log:
             if isinstance(name, str):
                 segment.answers[name] = node
                 node.name = name
-            before = above.node
-            is_behind = before is not None and before.kind == "answer" and before.end.results is None
-            node.run = before.run if is_behind and before is not None and before.run else []
-            node.run.append(node)
+            before, run = above.node, list[_Node]()
+            if before is not None and before.kind == "answer" and before.end.results is None:
+                run = before.run or run
+            node.run = run
+            run.append(node)
         else:
             place = _Place(segment, node, above.node)
             if node.original is None:
@@ -641,9 +642,9 @@ def _conversation(way: _Way, lone: bool) -> ForeignConversation:
         elif node.usage is not None:
             node.billed = True
             bills.append(Bill(at=at, usage=node.usage, model=node.model))
-    models = list(dict.fromkeys(node.model for node in way.nodes if node.model is not None))
-    last = next((node.model for node in reversed(way.nodes) if node.model is not None), None)
-    body: Dict = {} if last is None else {"model": last}
+    named = [node.model for node in way.nodes if node.model is not None]
+    models = dict.fromkeys(named)
+    body: Dict = {"model": named[-1]} if named else {}
     body["messages"] = [node.message() for node in way.nodes]
     notes = [_UNRECORDED]
     if len(models) > 1:
