@@ -73,7 +73,7 @@ def _read(source: Source) -> list[ForeignConversation]:
     else:
         body = {"messages": messages_of(source["messages"], unread)}
         system = _system(source.get("system_instructions") or source.get("system"))
-        body["messages"] = [*([] if system is None else [system]), *body["messages"]]
+        body["messages"] = [*system, *body["messages"]]
         if isinstance(model := source.get("model"), str):
             body["model"] = model
         if tools := _tools(source.get("tools")):
@@ -114,16 +114,16 @@ def _plain(value: object) -> Any:
         raise FormatError(f"a recorded value is not JSON: {value!r:.60}") from error
 
 
-def _system(recorded: object) -> Dict | None:
-    """Read recorded instructions, which are apart from the messages; None where there are none."""
+def _system(recorded: object) -> list[Dict]:
+    """Read recorded instructions, which are apart from the messages: one message, or none."""
     try:
         parts = _plain(recorded)
     except FormatError:
         parts = recorded  # a text, as some write it
     if not parts:
-        return None
+        return []
     listed = parts if isinstance(parts, list | tuple) else [parts]
-    return {"role": "system", "content": "\n".join(_text(part)["text"] for part in listed)}
+    return [{"role": "system", "content": "\n".join(_text(part)["text"] for part in listed)}]
 
 
 def _messages(one: object, index: int, unread: Counter[str]) -> list[Dict]:
@@ -403,8 +403,7 @@ def _call_of(span: Mapping[str, Any]) -> _Call | None:
         return None
     unread = Counter[str]()
     if _INPUT in held:
-        system = _system(held.get(_SYSTEM))
-        messages = [*([] if system is None else [system]), *messages_of(held[_INPUT], unread)]
+        messages = [*_system(held.get(_SYSTEM)), *messages_of(held[_INPUT], unread)]
         answer = messages_of(held[_OUTPUT], Counter()) if _OUTPUT in held else []
         tools = _tools(held.get(_TOOLS))
     elif _VERCEL in held:
