@@ -555,20 +555,24 @@ def _attributes(span: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(given, Mapping):
             found.update({str(key): value for key, value in given.items()})
         else:
-            found.update({str(one.get("key")): _value(one.get("value")) for one in mappings(given)})
+            found.update(_pairs(given))
     return found
+
+
+def _pairs(listed: Any) -> dict[str, Any]:
+    """Read OTLP's list of keys and values."""
+    return {str(one.get("key")): _value(one.get("value")) for one in mappings(listed)}
 
 
 def _value(value: Any) -> Any:
     """Take a value out of OTLP's wrapping."""
     if not isinstance(value, Mapping):
         return value
-    for kind in ("arrayValue", "kvlistValue"):
-        if isinstance(value.get(kind), Mapping):
-            listed = value[kind].get("values")
-            if kind == "kvlistValue":
-                return {str(one.get("key")): _value(one.get("value")) for one in mappings(listed)}
-            return [_value(one) for one in listed] if isinstance(listed, list | tuple) else []
+    if isinstance(held := value.get("arrayValue"), Mapping):
+        listed = held.get("values")
+        return [_value(one) for one in listed] if isinstance(listed, list | tuple) else []
+    if isinstance(held := value.get("kvlistValue"), Mapping):
+        return _pairs(held.get("values"))
     if "intValue" in value:
         return _whole(value["intValue"], "intValue")
     return next(iter(value.values()), None)
