@@ -136,18 +136,16 @@ class _Writer:
             kind = one.get("type") if isinstance(one, Mapping) else None
             if kind == "tool-call":
                 yield "call", chat.call(one.get("toolCallId"), one.get("toolName"), _arguments(one))
-            if kind == "tool-result" or (
-                kind == "tool-call" and "result" in one
-            ):  # assistant-ui has both in one
+                if "result" in one:  # assistant-ui has both in one
+                    yield "result", _result(one, place)
+            elif kind == "tool-result":
                 yield "result", _result(one, place)
-            elif kind == "tool-approval-response":
-                for denied in self._denials(one):
-                    yield "result", denied
-            if kind in ("tool-call", "tool-result"):
-                continue
-            if kind in ("file", "image") and role == "assistant":
+            elif kind in ("file", "image") and role == "assistant":
                 self.unsent[f"{kind}, made by the model"] += 1
             else:
+                if kind == "tool-approval-response":
+                    for denied in self._denials(one):
+                        yield "result", denied
                 for part in self._parts(one, place):
                     yield "part", part
 
