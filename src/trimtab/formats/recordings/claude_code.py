@@ -29,7 +29,7 @@ from trimtab.formats.recordings.lines import (
     seconds_of,
     times_of,
 )
-from trimtab.formats.values import Dict, type_name
+from trimtab.formats.values import Dict, text_part, type_name
 from trimtab.report.text import plural
 
 _OWN_KEYS = {
@@ -475,7 +475,7 @@ def _content(owner: Dict, at: int, whose: str = "message", key: str = "content")
 
 
 def _blocks(content: Any) -> list[Dict]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return [text_part(content)] if isinstance(content, str) else content
 
 
 def _text(content: Any) -> str:

@@ -189,7 +189,7 @@ class _Rollout:
         if self.instructions is None and isinstance(text, str) and text:
             self.instructions = text
 
-    def _item(self, item: Dict, at: int, time: float | None, *keys: str) -> None:
+    def _item(self, item: Dict, at: int, time: float | None, *keys: str | int) -> None:
         item = _item_of(item, at, *keys)
         if item["type"] in _UNSENT:
             self.skipped[f"items of type {item['type']}"] += 1
@@ -244,9 +244,8 @@ class _Rollout:
         if history is not None:
             for index, entry in enumerate(history):
                 held = entry.get("item") if isinstance(entry, dict) and "type" not in entry else None
-                self._item(
-                    entry if held is None else held, at, None, "payload", f"replacement_history[{index}]"
-                )
+                kept = entry if held is None else held
+                self._item(kept, at, None, "payload", "replacement_history", index)
         elif isinstance(summary := payload.get("message"), str):
             for item in old:
                 if _begins_turn(item):
@@ -326,7 +325,7 @@ class _Rollout:
         )
 
 
-def _item_of(item: Any, at: int, *keys: str) -> Dict:
+def _item_of(item: Any, at: int, *keys: str | int) -> Dict:
     """Return an item as the API takes it."""
     if not isinstance(item, dict):
         refuse(at, "an item of it is no object", *keys)

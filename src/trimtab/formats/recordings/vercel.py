@@ -19,7 +19,7 @@ from trimtab.formats.programs import VERCEL, program_of
 from trimtab.formats.recordings import chat
 from trimtab.formats.recordings.base import ForeignConversation, Reader, Source, is_list, mappings
 from trimtab.formats.recordings.lines import times_of
-from trimtab.formats.values import Dict, compact_json, short_repr
+from trimtab.formats.values import Dict, compact_json, short_repr, text_part
 
 _PROGRAM = VERCEL.removeprefix("the ")
 
@@ -314,7 +314,7 @@ def _with_attachments(message: Mapping[str, Any]) -> Mapping[str, Any]:
     attached, content = _attachments(message), message.get("content")
     if not attached or not isinstance(content, str):
         return message
-    return {**message, "content": [{"type": "text", "text": content}, *attached]}
+    return {**message, "content": [text_part(content), *attached]}
 
 
 def _attachments(message: Mapping[str, Any]) -> list[Dict]:
