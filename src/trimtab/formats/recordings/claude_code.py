@@ -46,10 +46,13 @@ _OWN_KEYS = {
             "agent-setting",
             "tag",
             "mode",
+            "permission-mode",
+            "pr-link",
+            "bridge-session",
+            "worktree-state",
         ),
         "sessionId",
     ),
-    **dict.fromkeys(("permission-mode", "pr-link", "bridge-session", "worktree-state"), "sessionId"),
 }
 """Types of lines that are no message and may be the first, and the key that no other program writes there."""
 

@@ -14,11 +14,8 @@ from trimtab.formats.programs import (
     LETTA,
     SHAREGPT,
     program_of,
-    said_of,
 )
 from trimtab.formats.recordings.base import ForeignConversation, Reader, Source, mappings
-
-__all__ = ["READER", "said_of", "said_of_bytes"]
 
 _LISTS = ("messages", "input", "contents")
 """Where a request body has its messages."""
