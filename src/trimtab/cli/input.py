@@ -150,8 +150,12 @@ class Entry:
 
     def notes_at(self, label: str) -> str:
         """Say what of a recording is not in the conversation, a line each; "" where all of it is."""
-        notes = () if self.foreign is None else self.foreign.notes
-        return "\n".join(f"trimtab: {plain(label)}: {plain(note)}" for note in notes)
+        return "" if self.foreign is None else notes_text(label, self.foreign.notes)
+
+
+def notes_text(label: str, notes: Iterable[str]) -> str:
+    """Say what of a recording or a data set was not read, a line each."""
+    return "\n".join(f"trimtab: {plain(label)}: {plain(note)}" for note in notes)
 
 
 class _Line(NamedTuple):
