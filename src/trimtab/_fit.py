@@ -131,8 +131,8 @@ def fit(
         charge_as: Name of the wire form the messages are sent in, if a
             framework converts them: they are read in `format`, and charged as
             what they become. Errs high, by a few tokens per call.
-        system: System text beside the messages. If the wire form keeps it among
-            the messages, it becomes the first message.
+        system: System text outside the messages. If the wire form keeps it
+            among the messages, it becomes the first message.
         tools: Tool schemas; counted with the request and returned unchanged.
         strategy: What is evicted first: a strategy, or a name that
             `create_strategy` knows, such as "agent". None: a tool result above
@@ -146,8 +146,7 @@ def fit(
         cut_newest: Whether to cut the newest unit, for example a huge result,
             if a strategy leaves too little room for it: both ends of results
             are kept, with a marker. False: it stays as it is, as if pinned, and
-            what does not fit beside it is refused. `Strict` refuses in any
-            case.
+            what does not fit with it is refused. `Strict` refuses in any case.
         breakpoints: True marks the output for a provider whose prompt cache
             stores marked prefixes only (Anthropic), in at most four places,
             including those already marked. A mapping is the mark itself:

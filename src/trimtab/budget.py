@@ -164,7 +164,7 @@ class Budget:
         return replace(self, margin=room - _most_within(known, as_counter(counter, later=True)))
 
     def available(self, used: int = 0) -> int:
-        """Return the unused input tokens beside `used`; never below 0.
+        """Return the input tokens that remain after `used`; never below 0.
 
         Args:
             used: Tokens that are already used.

@@ -68,7 +68,7 @@ class Context:
             messages.
         charge_as: Name of the wire form the messages are sent in, if that is
             another one; see `fit`.
-        system: System text beside the blocks; it is kept, and counted once.
+        system: System text besides the blocks; it is kept, and counted once.
         tools: Tool schemas; counted with the request and returned unchanged.
         ties: Which of two blocks of one rank gives way: "newest" keeps the
             block added later, "first" the block added first. None: "first" in a
@@ -327,7 +327,7 @@ class Context:
             format: Name of the wire form.
             charge_as: Name of the wire form the messages are sent in; see
                 `fit`.
-            system: System text beside the blocks.
+            system: System text besides the blocks.
             tools: Tool schemas.
             pending_calls: Ids of calls whose results are still to come.
             strict: Whether faults of the messages raise an error.

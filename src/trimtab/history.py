@@ -80,8 +80,8 @@ def within(messages: Sequence[M], limit_tokens: int, counter: CounterLike, /) ->
     """Return the newest messages that together stay within a limit.
 
     Walks from the newest message back and stops at the first that would exceed the limit. Only messages
-    count: the cost of a request beside them (for a black box, `count([])`) is subtracted. Pairs of calls and
-    results may be split: to send the result to a model, use `fit`.
+    count: the cost of a request without messages (for a black box, `count([])`) is subtracted. Pairs of calls
+    and results may be split: to send the result to a model, use `fit`.
 
     Args:
         messages: A list, oldest first.

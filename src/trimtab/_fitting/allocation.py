@@ -75,7 +75,7 @@ class Allocation:
     Args:
         limits: The last offer to each block in tokens, by name, in the order of the claims.
         used: Tokens each block used; the same as the offer if there were only numbers.
-        floors_ignored: True if the floors together exceeded the room beside what must be kept.
+        floors_ignored: True if the floors together exceeded the room without what must be kept.
         unused_tokens: Room that no block took.
     """
 
@@ -84,7 +84,7 @@ class Allocation:
     used: Mapping[str, int]
     """Tokens each block used; the same as the offer if there were only numbers."""
     floors_ignored: bool
-    """True if the floors together exceeded the room beside what must be kept."""
+    """True if the floors together exceeded the room without what must be kept."""
     unused_tokens: int
     """Room that no block took."""
 
@@ -96,7 +96,7 @@ def allocate(claims: Iterable[Claim], room_tokens: int, *, ties: Ties = "newest"
 
     Args:
         claims: Claims in the order the blocks were added; names are unique.
-        room_tokens: The input room, less what is charged beside the blocks.
+        room_tokens: The input room, less what is charged in addition to the blocks.
         ties: Which of two blocks of one rank is served first: the one added last, or the one added first.
 
     Raises:

@@ -108,7 +108,7 @@ class Fitted(Generic[M]):
 
     @property
     def system(self) -> Any:
-        """System text to send beside the messages: a text, or a list of parts.
+        """System text to send separately from the messages: a text, or a list of parts.
 
         None if there is none, or if it became the first message.
         """
@@ -212,8 +212,8 @@ class Fitted(Generic[M]):
     def at(self, budget: BudgetLike, /) -> Fitted[M]:
         """Fit the same input to another budget, using all known sizes again.
 
-        Callbacks are not called again; their decisions still apply. No summarizer is asked: the cap of its
-        summary is reserved for it, and the report says `planned`.
+        Callbacks are not called again; their decisions still apply. No summarizer is called: the cap of its
+        summary is reserved, and the report says `planned`.
 
         Args:
             budget: As for `fit`.

@@ -38,7 +38,7 @@ OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 Purpose = Literal["requests", "training"]
 """What conversations are for: to be sent, or to be trained on."""
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
-"""Every purpose there is."""
+"""The names of all purposes."""
 _REQUEST = ("model", "counter", "format", "system", "tools")
 OPTIONS: Mapping[Operation, Collection[str]] = {
     "fit": (*_REQUEST, "policy", "budget", "pending_calls", "repair", "strict", "purpose"),

@@ -73,8 +73,8 @@ def run_batch(
 
     It reads and writes Parquet, one row group at a time, and lines of JSON (`.jsonl`, `.jsonl.gz`,
     `.jsonl.zst`), each a list of messages or a request body. A line is written in its original form, with the
-    results beside the messages. Results keep the order of the rows. A file appears in its place once it is
-    complete. Until then, finished work is kept in a folder beside the target, `.NAME.trimtab`. If a stopped
+    results next to the messages. Results keep the order of the rows. A file appears in its place once it is
+    complete. Until then, finished work is kept in a folder next to the target, `.NAME.trimtab`. If a stopped
     run is started again, it continues from there.
 
     Args:

@@ -69,18 +69,18 @@ class BatchTask(Options):
         counter: What counts tokens: a counter, or a string ("estimate", "chars:4"). None: the model's own, or
             an estimate that errs high.
         format: Name of the wire form; "auto" decides for each conversation.
-        system: System text beside the messages.
+        system: System text outside the messages.
         tools: Tool schemas; counted with the request.
         pending_calls: Ids of calls whose results are still to come.
         repair: Whether to repair orphaned results and unanswered calls first.
         strict: Whether to set aside a conversation with faults instead of fitting it.
-        purpose: For "fit": "requests", or "training" for rows of training data. There whole turns leave,
-            the oldest first, and no message is cut; see `docs/batch.md`.
+        purpose: For "fit": "requests", or "training" for rows of training data. For training, whole turns are
+            evicted, the oldest first, and no message is cut; see `docs/batch.md`.
         pricing: For "replay": prices, or the name of some.
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs. A row that is an object has its conversation under a key of this name,
             and nothing else of it is read, unless the object is itself a body with its messages there; the
-            same applies to a line of JSON. For training, `tools` and `system` beside it are counted, too.
+            same applies to a line of JSON. For training, the object's `tools` and `system` are counted, too.
         prefix: Text before the name of each result column.
         columns: Names of the result columns to write, without the prefix. None: all columns of the operation.
             `error` and the columns of the table are always written. `("tokens_before", "tokens_after")`, or
@@ -103,7 +103,7 @@ class BatchTask(Options):
     _work: list[Work] = field(default_factory=list[Work], init=False, compare=False)
     """Made once per process."""
     _tally: Counter[str] = field(default_factory=Counter[str], init=False, compare=False)
-    """What was done in this process that no column says."""
+    """What was done in this process and is in no column."""
 
     def __post_init__(self) -> None:
         """Refuse options that are none."""
@@ -434,9 +434,10 @@ class BatchTask(Options):
         return self.purpose == "training" and is_shaped(value, self.column)
 
     def take_tally(self) -> dict[str, int]:
-        """Say how often something was done since this was asked last, and begin anew.
+        """Return how often something was done since the last call, and reset.
 
-        It is of this process, and what no column says: `cut_targets`, assistant messages that were shortened.
+        It covers this process, and what is in no column: `cut_targets`, assistant messages that were
+        shortened.
         """
         found = dict(self._tally)
         self._tally.clear()
@@ -595,14 +596,15 @@ def fit_table(
         counter: What counts tokens: a counter, or a string ("estimate", "chars:4"). None: the model's own, or
             an estimate that errs high.
         format: Name of the wire form; "auto" decides for each conversation.
-        system: System text beside the messages.
+        system: System text outside the messages.
         tools: Tool schemas; counted with the request.
         pending_calls: Ids of calls whose results are still to come.
         repair: Whether to repair orphaned results and unanswered calls first.
         strict: Whether to set aside a conversation with faults instead of fitting it.
-        purpose: "requests": conversations that are sent. "training": rows that a model is trained on. There
-            whole turns leave, the oldest first, no message is cut, and what is behind the last assistant
-            message that is trained on leaves. A row whose last such message does not fit is set aside.
+        purpose: "requests": conversations that are sent. "training": rows that a model is trained on. For
+            training, whole turns are evicted, the oldest first, no message is cut, and everything after the
+            last assistant message to train on is removed. A row whose last such message does not fit is set
+            aside.
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs.
         prefix: Text before the name of each result column.
@@ -669,7 +671,7 @@ def count_table(
         counter: What counts tokens: a counter, or a string ("estimate", "chars:4"). None: the model's own, or
             an estimate that errs high.
         format: Name of the wire form; "auto" decides for each conversation.
-        system: System text beside the messages.
+        system: System text outside the messages.
         tools: Tool schemas; counted with the request.
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs.

@@ -113,13 +113,13 @@ def counter_for(
     Args:
         model: A name `trimtab.models` knows, with or without a date or a provider's prefix.
         tokenizer: One of `TOKENIZERS`, the package that splits text; None takes the first that is installed.
-        calibration: What `trimtab count --bills --learn` wrote, a file or its data. Corrects counts by what
-            the model's bills taught; such counts are never exact. The model may be known to the file alone.
+        calibration: What `trimtab count --bills --learn` wrote, as a file or its data. It corrects counts by
+            the model's bills; such counts are never exact. The model may be known only to that file.
 
     Raises:
         UnknownNameError: The model is not registered, or there is no such tokenizer.
         MissingExtraError: No tokenizer package is installed.
-        ConfigurationError: The calibration is of other models, of another counter, of too few calls, or
+        ConfigurationError: The calibration is for other models or another counter, has too few calls, or
             cannot be read.
 
     Example:

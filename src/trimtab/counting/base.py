@@ -58,7 +58,7 @@ An async counter needs `afit`."""
 
 @dataclass(frozen=True, slots=True)
 class CountRequest:
-    """The request to count: messages, and what is sent beside them.
+    """The request to count: messages, and what is sent with them.
 
     Args:
         messages: The messages.
@@ -308,7 +308,7 @@ class AdditiveCounter(RequestCounter):
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
-        """Count what a request is charged beside its messages.
+        """Count what a request is charged in addition to its messages.
 
         By default, system text and tools (as compact JSON) count as one leading system message.
 

@@ -334,19 +334,20 @@ def _are_few(calls: int) -> bool:
 
 
 class CalibratedCounter(AdditiveCounter):
-    """A counter whose counts are corrected by what bills of its model taught.
+    """A counter that corrects another counter's counts by the bills of its model.
 
-    `counter_for(model, calibration=...)` makes it of what `trimtab count --bills --learn` wrote. It is never
-    exact. Its margin is what the bills leave open, and at least a part of the counter's own: all of it for
-    five bills, a tenth for fifty. Counts above twice the largest that was learned from, and below half the
-    smallest, keep all of it. Where the counter has no margin, neither these have one nor any of few bills.
+    `counter_for(model, calibration=...)` makes it from what `trimtab count --bills --learn` wrote. It is
+    never exact. Its margin is what the bills leave open, but at least a part of the counter's own: all of it
+    for five bills, a tenth for fifty. A count above twice the largest in the bills, or below half the
+    smallest, has at least all of it. If the counter has no margin, these counts have none, and with few bills
+    no count has one.
 
     Args:
-        counter: Whose counts are corrected.
+        counter: The counter whose counts are corrected.
         learned: What its model's bills taught.
 
     Raises:
-        ConfigurationError: It was learned of another counter.
+        ConfigurationError: It was learned from another counter.
     """
 
     def __init__(self, counter: AdditiveCounter, learned: Calibration, /) -> None:

@@ -130,7 +130,7 @@ class EstimateCounter(TextCounter):
 
     Args:
         name: Its name in reports.
-        framing: Charges beside the text. None: those of OpenAI's models.
+        framing: Charges in addition to the text. None: those of OpenAI's models.
         media: Charges for images, sound and files. None: the rule of the wire form's provider.
         margin: How far an estimate may be off. None: unknown.
         format: Name of the wire form of the messages; `fit` and `Context` set it themselves.

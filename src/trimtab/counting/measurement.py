@@ -39,7 +39,7 @@ class Count:
         over_margin_tokens: How far the bill may be below the count; None if unknown.
         messages_tokens: Tokens of the messages with their framing, without media; None for a black box.
         media_tokens: Tokens of images, sounds, videos and files.
-        system_tokens: Tokens of system text beside the messages.
+        system_tokens: Tokens of system text outside the messages.
         tools_tokens: Tool schemas.
         output_schema_tokens: Tokens of the output schema.
         framing_tokens: Tokens of the request itself, whatever it contains.
@@ -63,7 +63,7 @@ class Count:
     media_tokens: int | None = None
     """Tokens of images, sounds, videos and files."""
     system_tokens: int | None = None
-    """Tokens of system text beside the messages."""
+    """Tokens of system text outside the messages."""
     tools_tokens: int | None = None
     output_schema_tokens: int | None = None
     framing_tokens: int | None = None

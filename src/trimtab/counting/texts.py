@@ -69,13 +69,13 @@ class TextCounter(AdditiveCounter):
         format: str | Format = "openai_chat",
         cache: TextCache | None = None,
     ) -> None:
-        """Take a text function, and the rules for charges beside texts.
+        """Take a text function, and the rules for charges other than texts.
 
         Args:
             count_text: Returns the tokens of a text; must always return the same number for the same text.
             name: Its name in reports.
             exact: Whether plain text is counted as the model counts it, including its framing.
-            framing: Charges beside texts; None: those of gpt-4o.
+            framing: Charges other than texts; None: those of gpt-4o.
             framings: The same by wire form, for forms that are charged differently.
             media: Charges for images and files; None: those of gpt-4o.
             margin: How far counts may be off; None if unknown.

@@ -295,7 +295,7 @@ def detect(messages: Any, /, *, model: str | None = None) -> Format:
     """Return the wire form of messages or a request body.
 
     A body is recognized by the key of its messages and by keys that occur only in one form; messages by the
-    newest one with a shape of only one form, or that is an object of that provider's SDK. Otherwise it is the
+    newest one that has a shape of only one form or is an object of that provider's SDK. Otherwise it is the
     form of the model's provider, if the model is known and the messages may be of that form; else
     `openai_chat`, which reads the shapes that all forms share; else the first form that is possible. Entries
     that are not messages are skipped.

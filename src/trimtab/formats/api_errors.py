@@ -16,7 +16,7 @@ class Refusal(NamedTuple):
     Args:
         kind: The input is longer than the model accepts, or has thinking made for another conversation.
         sent_tokens: Length of the input, as the provider counts.
-        limit_tokens: Maximum length of the input, beside the requested answer.
+        limit_tokens: Maximum length of the input, in addition to the requested answer.
         answer_tokens: How much longer the input could be without an answer; 0: the limit is for the input
             alone.
         excess_tokens: By how much it is too long, if only that is known.

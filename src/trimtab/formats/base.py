@@ -164,7 +164,7 @@ class Pieces:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """Further content beside texts and calls, as text."""
+        """Content other than texts and calls, as text."""
         if not (self.thoughts or self.tools):
             return self.other
 
@@ -207,7 +207,7 @@ class Rules:
             elsewhere.
         words_by_type: The provider's other errors for an orphan result or an unanswered call, by the `type`
             of its message.
-        unnamed_prefix: Prefixes of ids the form makes for results without an id, beside `UNNAMED`.
+        unnamed_prefix: Prefixes of ids the form makes for results without an id, in addition to `UNNAMED`.
         unchecked_prefix: Prefixes of the call ids of pairs that the provider itself does not check.
     """
 
@@ -243,7 +243,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request body taken apart: its messages and the charged parts beside them.
+    """A request body taken apart: its messages and the other charged parts.
 
     Args:
         messages: The messages, as they are in the body.
@@ -305,8 +305,8 @@ class Format(ABC):
     write_json: Callable[[Any], str] = staticmethod(compact_json)
     """Writes objects in a message as text to be counted: arguments of calls, results of tools."""
     _write_sent: Callable[[Any], str] = staticmethod(ascii_json)
-    """Writes the same as a framework does that sends it as text in another wire form, such as LiteLLM: others
-    keep non-ASCII characters as they are, which is shorter.
+    """Writes the same for a message that a framework, such as LiteLLM, sends as text in another wire form:
+    other frameworks keep non-ASCII characters as they are, which is shorter.
     """
     _sent: Format | None = None
     """The form in which these messages are sent, if that form has rules of order and this one has none."""
@@ -418,13 +418,13 @@ class Format(ABC):
           have to be: the bonds in a turn are known once its first message was read.
         * `behind`: results read since the last message that is not a result. Results still there at the end
           of the walk answer no message that was read.
-        * `unanswered`: messages with a call that no result directly behind them answers. Calls that are bound
+        * `unanswered`: messages with a call that no result directly after them answers. Calls that are bound
           to one another are followed by the results of all of them.
         * `odd`: places where this does not decide which messages belong together. A result that is not
-          directly behind its call is noted at the nearest earlier message that is not a result, or at the
-          first message. A message whose parts belong to several units is noted at itself, and so is one with
-          more than calls, results and words. `scan` reads from the user message alone before it to the next
-          one.
+          directly after its call is noted at the nearest earlier message that is not a result, or at the
+          first message. A message whose parts belong to several units is noted at itself, and so is one that
+          has more than calls, results and words. `scan` reads from the user message alone before it to the
+          next one.
         * `foreign`, `replaced`: a message looked like another form's; entries that were not dicts.
         * `kinds_back`, `callers`: each message's `kind`, and whether it calls; only where that is cheap.
 
@@ -471,7 +471,7 @@ class Format(ABC):
     def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
         """Return the provider's error for a message directly after another.
 
-        None if the provider accepts it. Leading system messages are skipped; None for `previous` is the
+        None if the provider accepts it. Leading system messages are skipped; `previous` is None at the
         beginning. Called only if `Rules.ordered` says that there is such a rule.
 
         Args:
@@ -603,8 +603,8 @@ class Format(ABC):
 
         Args:
             messages: The messages, as dicts.
-            request: What is known beyond the list: the body of the messages, whose settings matter too, and
-                which needs at least one message; or system text and tools beside a list.
+            request: What is known beyond the list: the body, whose settings matter, too, and which needs at
+                least one message; or the system text and tools of a list.
         """
         return []
 
@@ -829,7 +829,7 @@ class Format(ABC):
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
         """Put messages back into a copy of the body they came in.
 
-        System text and tools that were passed beside it are written into it. Without a body, the list itself
+        System text and tools that were passed separately are written into it. Without a body, the list itself
         is returned.
 
         Args:

@@ -35,7 +35,7 @@ class Subject:
         models: Names of models to choose from.
         for_model: Makes the subject of the same conversation for another model. None: there is no choice of
             models.
-        note: Notes on the budget and the like, above everything else.
+        note: Notes, such as on the budget, above everything else.
 
     Example:
         >>> from trimtab import fit

@@ -1,7 +1,7 @@
 """Adapters for the frameworks people use, one module each.
 
 `from trimtab.integrations.langchain import TrimMiddleware` needs `pip install 'trimtab[langchain]'`; a module
-is imported only when it is asked for. Everywhere, the first argument is the budget, the others are options of
+is imported only when it is used. Everywhere, the first argument is the budget, the others are options of
 `trimtab.fit`, and `on_fitted=` is called with the result of each fit: an async function is awaited if the
 call is async, and otherwise refused.
 

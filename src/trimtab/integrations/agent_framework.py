@@ -69,8 +69,8 @@ class TrimStrategy:
         instructions: The instructions of the agent.
         tools: The tools of the agent: the framework's, functions, or their schemas.
         name: The name of the agent. The framework writes it into the messages of a run after the run, so the
-            next run sends different messages, and no prompt cache knows them; if the name is passed, it is
-            written at once.
+            next run sends different messages, and a prompt cache misses them; if the name is passed, it is
+            written at each call.
         persist: Whether to remove what is not sent from the framework's list: that of a run, or, as the
             `after_strategy` of a `CompactionProvider`, that of a session.
         on_fitted: Called with the `Fitted` of each call; may be async.

@@ -67,7 +67,7 @@ def trim_filter(
             of a policy, or None for the window less the room for the answer.
         persist: The session of the run. Each call gets the view of the session. If that does not fit, the
             session is cut: what is evicted for one call is not sent again, in this run or in later ones. For
-            this, the session's budget must be the room beside instructions and tools: with a larger budget,
+            this, the session's budget must be the room without instructions and tools: with a larger budget,
             its cut may evict too little, and the call is fitted as without a session.
         on_fitted: Called with the `Fitted` of each call; may be async.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model` if the run
@@ -148,8 +148,8 @@ class TrimSession:
     persist=session)` keeps each call within the budget.
 
     Args:
-        session: The session needs `format="openai_responses"`. Its budget is for the items alone:
-            instructions and tools are sent beside them.
+        session: The session needs `format="openai_responses"`. Its budget is for the items only: instructions
+            and tools are sent in addition.
         session_settings: The SDK's settings, or what it makes them from, such as `{"limit": 50}`; None: the
             SDK's default. A limit cuts anywhere, and may separate a call from its result.
 

@@ -1,4 +1,4 @@
-"""Clients of hosts that speak Chat Completions, with a budget: Groq, Together, Cerebras and the like.
+"""Clients of hosts that speak Chat Completions, with a budget: Groq, Together, Cerebras and others.
 
 They come from the generator of OpenAI's own client, and need no other code of trimtab.
 """

@@ -85,7 +85,8 @@ SPAN_ATTRIBUTES = (
     *(SOURCE, FITS, BEFORE, AFTER, BUDGET, KEPT, CHANGED, EVICTED, INSERTED),
     *(FORMAT, COUNTER, EXACT, SECONDS, COUNT_SECONDS, SESSION),
 )
-"""What a fit sets on the current span beside `gen_ai.conversation.compacted`; durations are in seconds."""
+"""What a fit sets on the current span in addition to `gen_ai.conversation.compacted`; durations are in
+seconds."""
 
 EVICTION_EVENT = "trimtab.fit.eviction"
 """Span event for each fit that evicted messages: the numbers of the fit, and counts by reason."""

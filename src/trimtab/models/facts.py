@@ -27,11 +27,11 @@ SchemaStyle = Literal["compact", "indented"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framing:
-    """Charges beside texts, in tokens; the defaults are gpt-4o's.
+    """Charges other than texts, in tokens; the defaults are gpt-4o's.
 
     Args:
         per_request_tokens: Per request: the start of the answer.
-        per_message_tokens: Per message, beside its role and texts.
+        per_message_tokens: Per message, in addition to its role and texts.
         answer_frame_tokens: The same for a message of the model; None: as for any other.
         system_frame_tokens: The same for system text among the messages; None: as for any other.
         reasoning_framed: Whether reasoning that is an item of its own has the framing of a message.
@@ -39,23 +39,23 @@ class Framing:
         system_framed: Whether system text outside the messages is charged like an additional message.
         default_system_tokens: Per request without system text: what the provider, or the model's template,
             inserts instead.
-        per_name_tokens: Per name of a message, beside its text; None if names cost nothing.
+        per_name_tokens: Per name of a message, in addition to its text; None if names cost nothing.
         per_call_tokens: Per call, in addition to its name and arguments.
         call_name_factor: How many times a call's name is charged: it is written before the call and before
             its result.
         parallel_calls_tokens: Per message with two or more calls.
         further_call_tokens: Per call of a message after its first.
-        per_result_tokens: Per result of a call, beside its text; below 0 if not all of the text is charged.
-            No message costs less than nothing.
+        per_result_tokens: Per result of a call, in addition to its text; below 0 if not all of the text is
+            charged. No message costs less than nothing.
         result_ids_counted: Whether the id of the answered call is charged as text.
         tools_style: How tool schemas are written for the model.
         tools_tokens: Per request, if there are any tools.
         serial_calls_tokens: Per request, if there are tools and parallel calls are disabled.
-        named_tool_tokens: Per request that names the tool to call, beside its name; None: nothing.
+        named_tool_tokens: Per request that names the tool to call, in addition to its name; None: nothing.
         forced_tools_tokens: Per request that makes the model call a tool, in place of `tools_tokens`;
             None: the same.
-        per_tool_tokens: Per tool, beside its text.
-        per_property_tokens: Per property of a tool's schema, beside its text.
+        per_tool_tokens: Per tool, in addition to its text.
+        per_property_tokens: Per property of a tool's schema, in addition to its text.
         nested_schemas_factor: How many times the words of nested schemas may be missing from the count; the
             margin allows for it.
         late_tools_tokens: Per message with tools.
@@ -68,7 +68,7 @@ class Framing:
         thinking_tokens: Per request, if it gives the model a budget for thinking.
         task_budget_tokens: Per request, if it gives the model a budget for the whole task.
         citations_tokens: Per message with citable content: the instructions for citing.
-        document_tokens: Per document of plain text, beside that text.
+        document_tokens: Per document of plain text, in addition to that text.
         calls_framed_by_tools: Whether calls and results have framing only in a request with tools.
         thoughts_counted: Whether readable reasoning is charged if it led to a call; False if it is only a
             summary of encrypted reasoning.
@@ -146,7 +146,7 @@ class MediaRule:
         long_pixels: Longer side to which an image is scaled down, if pixels are charged.
         most_image_tokens: Maximum charge for an image; None: no maximum.
         audio_tokens: Per sound.
-        audio_tokens_per_second: Per second of sound, beside that.
+        audio_tokens_per_second: Per second of sound, in addition to that.
         video_tokens_per_second: Per second of video. None: a video is a file.
         file_tokens: Per file whose content is not in the message.
         page_tokens: Per page of a PDF: its image, and its text if that is charged too.
@@ -242,7 +242,7 @@ class ModelFacts:
         lines_apart: Whether the end of a line is a token of its own after a mark, where `near_encoding` joins
             both.
         exact: Whether counts of plain text with these facts were right in billed requests.
-        framing: Charges beside the text.
+        framing: Charges in addition to the text.
         framings: (wire form, framing) pairs for forms that its provider charges differently.
         media: Charges for images, sound, video and files.
         margins: (wire form, margin) pairs for forms that are known less well, or better.

@@ -172,7 +172,7 @@ def relevance(question: str, texts: Sequence[str], /, *, neighbors: float = NEIG
     Args:
         question: The question.
         texts: The texts, in their order.
-        neighbors: Minimum share of a text's score for the texts beside it; the texts beside those get the
+        neighbors: Minimum share of a text's score for the texts next to it; the texts next to those get the
             same share of that, and so on.
 
     Complexity: O(n) in the characters of the texts.

@@ -65,7 +65,7 @@ def replay(
         pricing: Prices: a `CachePricing`, or the name of a pricing or a model. None: those of `model`, if
             known, otherwise "anthropic".
         format: Name of the wire form; "auto" decides by the shapes that occur.
-        system: System text beside the messages, if the recording has none.
+        system: System text outside the messages, if the recording has none.
         tools: Tool schemas, if the recording has none.
         name: Name of the policy in tables. None: its own name.
         on_call: Called after each call, with its row.

@@ -31,7 +31,7 @@ class ModelCall:
 
     Args:
         messages: All messages of the call.
-        system: System text beside the messages.
+        system: System text outside the messages.
         tools: Tool schemas.
         time: When it was made, in seconds on any clock; None: unknown.
         cold: Whether the provider's cache was empty, if a bill says so; None: the time decides.
@@ -52,10 +52,10 @@ class Question:
         evidence: Positions of the messages that the answer needs, all of them before `at`.
         at: Position of the message that asks. If there is `text`: the minimum number of messages before it;
             None: all of them.
-        text: The question, if no message of the conversation asks it: it is asked beside the conversation,
+        text: The question, if no message of the conversation asks it: it is asked outside the conversation,
             does not change it, and is not billed.
-        answer: The words of the answer, if known: a summary or a fact with these words beside those of the
-            question counts.
+        answer: The words of the answer, if known: a summary or a fact counts if it has these words in
+            addition to the question's.
     """
 
     evidence: tuple[int, ...]
@@ -108,10 +108,10 @@ def read_recording(
         source: A list of messages in any wire form; a request body; a list of bodies, one per call; events of
             a session's log or a snapshot of one; a recording of another program, as `read_foreign` of
             `trimtab.formats` takes it; or LoCoMo or BEAM with one conversation. A mapping may have `times`
-            and `questions` beside its messages.
+            and `questions` next to its messages.
         format: Name of the wire form; "auto" decides by the shapes that occur.
         model: Decides the wire form of a list that could be in several.
-        system: System text beside the messages, if the source has none. If the wire form keeps it among
+        system: System text outside the messages, if the source has none. If the wire form keeps it among
             them, each call begins with it; positions are those of the original messages.
         tools: Tool schemas, if the recording has none.
         times: The time of each message in seconds, one per message. None: unknown.

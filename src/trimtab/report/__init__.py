@@ -96,8 +96,8 @@ class Report:
         margin_tokens: Tokens kept free because counts may be off: how far the bill may be above the count.
         over_margin_tokens: How far the bill may be below `tokens_after`; None if the counter does not say.
         input_tokens: The input room: window less output reserve, overhead and margin.
-        fixed_tokens: The charge beside the messages: system text outside them, tools, and framing of the
-            request.
+        fixed_tokens: The charge in addition to the messages: system text outside them, tools, and framing of
+            the request.
         system_tokens: Tokens of system text among the fixed tokens; None if it was not counted separately.
         tools_tokens: Tokens of tool and output schemas among the fixed tokens; None if they were not counted
             separately.
@@ -114,7 +114,7 @@ class Report:
             sizes are known; computed when read.
         newest_evicted: For each block, the newest unit that was evicted, starting with the block of the
             highest rank; a block without any counted message has none. Computed when read.
-        blocks_dropped: Names of blocks that were dropped whole.
+        blocks_dropped: Names of blocks that were dropped entirely.
         planned: True if a summary is still to be written: its cap is reserved for it, and a note replaces its
             text.
         floors_ignored: True if the floors of the blocks together exceeded the room and were not kept.
@@ -156,7 +156,7 @@ class Report:
     input_tokens: int
     """The input room: window less output reserve, overhead and margin."""
     fixed_tokens: int = 0
-    """The charge beside the messages: system text outside them, tools, and framing of the request."""
+    """The charge in addition to the messages: system text outside them, tools, and framing of the request."""
     system_tokens: int | None = None
     """Tokens of system text among the fixed tokens; None if it was not counted separately."""
     tools_tokens: int | None = None
@@ -186,7 +186,7 @@ class Report:
     without any counted message has none. Computed when read.
     """
     blocks_dropped: tuple[str, ...] = ()
-    """Names of blocks that were dropped whole."""
+    """Names of blocks that were dropped entirely."""
     planned: bool = False
     """True if a summary is still to be written: its cap is reserved for it, and a note replaces its text."""
     floors_ignored: bool = False

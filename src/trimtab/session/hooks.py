@@ -30,7 +30,8 @@ _GIVEN: Mapping[HookName, tuple[str, ...]] = {
 class SessionHooks:
     """Functions a session calls when something happens; each may be omitted.
 
-    An exception of a hook is logged with its traceback, counted in `Session.hook_errors`, and stops nothing.
+    An exception of a hook is logged with its traceback, counted in `Session.hook_errors`, and does not stop
+    the session.
 
     Args:
         on_evict: `(messages, reason)`: "budget" when they stopped being recent, "truncation" when they went

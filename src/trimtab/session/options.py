@@ -157,8 +157,8 @@ def _recall_given(name: str, value: Any) -> float:
 class SessionOptions:
     """The options of a session: types, defaults and checks.
 
-    An option that is left out keeps the value in the log. Where an option has
-    two types, the second is that of the attribute.
+    An option that is left out keeps the value in the log. If an option has two
+    types, the attribute has the second.
 
     Args:
         budget: Room for the view, at least 100 tokens; as for `fit`. None: the
@@ -189,7 +189,7 @@ class SessionOptions:
         summary_role: Role of the messages with summary and facts: "user", the
             default, or "system". They become system text only if no tool and no
             document is among their sources, otherwise user messages.
-        trust_summaries: Whether to use that role whatever the sources are;
+        trust_summaries: Whether to use that role regardless of the sources;
             False by default.
         anchors: Messages that follow the system text and are never evicted;
             none by default.
@@ -201,16 +201,15 @@ class SessionOptions:
             omit.
         summary_timeout_seconds: Maximum number of seconds to wait for an
             answer. None, the default: no limit.
-        hooks: A `SessionHooks`, or a mapping of their names to functions.
-        background: Whether to summarize early, beside the conversation, so that
-            `add` never waits; False by default. After `add` this happens in a
-            thread, and an async summarizer runs in its own event loop: its
-            client must not belong to another loop. After `aadd` it happens in a
-            task.
+        hooks: A `SessionHooks`, or a mapping of hook names to functions.
+        background: Whether to summarize early, in the background, so that `add`
+            never waits; False by default. After `add` this happens in a thread,
+            and an async summarizer runs in its own event loop: its client must
+            not belong to another loop. After `aadd` it happens in a task.
         pending_first: Whether to show waiting messages before the summary;
             False by default.
         target_ratio: Share of their room to which messages in view are cut when
-            the budget was exceeded, 0 < target_ratio <= 1; 0.5 by default.
+            the budget is exceeded, 0 < target_ratio <= 1; 0.5 by default.
             Nothing more is evicted until the budget is exceeded again, so a
             prompt cache keeps its prefix. 1: no more is evicted than necessary.
         strategy: "cheapest" or a `Cheapest`: the depth of a cut follows from
@@ -235,18 +234,18 @@ class SessionOptions:
             is the rule of `fit`: a result larger than half of the budget, and a
             text that no view could hold, is shown at a quarter of the budget
             once a message follows it. None: no limit.
-        recall_ratio: The share of a view, beside system text and anchors, for
+        recall_ratio: The share of a view, without system text and anchors, for
             messages in the log that are relevant to the newest question, marked
             as earlier text; from 0, the default, to below 1. This room is kept
             free once some message is no longer recent.
         ranker: A function `(query, messages)` that returns a score for each
             message, higher is better; may be async. None, the default: messages
             are recalled by words.
-        max_candidates: How many messages the ranker gets, the best by words.
-            None, the default: all that are out of view, 256 at a time, so it
-            can find messages that share no word with the question. Without a
-            ranker the option waits for one: a stored session may be opened with
-            a ranker later.
+        max_candidates: How many messages the ranker gets: the best ones by
+            words. None, the default: all that are out of view, 256 at a time,
+            so it can find messages that share no word with the question.
+            Without a ranker the option waits for one: a stored session may be
+            opened with a ranker later.
         fact_extractor: A function of a `FactRequest`, or a `FactExtractor`; may
             be async. It reads what goes out of view, and the newest facts that
             fit follow the anchors. It is called whenever a summarizer would be,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class RecallTool:
     """Finds messages and facts that an agent no longer sees.
 
-    `Session.recall_tool` makes one. Give `schema` to the model, and answer its
+    `Session.recall_tool` makes one. Pass `schema` to the model, and answer its
     calls with the object itself.
 
     Example:

@@ -363,7 +363,7 @@ class Session(RunnerHolder):
 
     @property
     def system(self) -> Any:
-        """System text to send beside the messages; None if there is none."""
+        """System text to send separately from the messages; None if none."""
         return copy_plain(self._now.reader.system_apart)
 
     @property
@@ -445,7 +445,7 @@ class Session(RunnerHolder):
         Args:
             at: A version of the log: the view at that time. None: the current
                 view.
-            budget: The budget: the view that `set_budget` would give without a
+            budget: A budget: the view that `set_budget` would lead to without a
                 summary; nothing is written. None: the session's own.
         """
         return self._runner.run(fit_view, at, budget)
@@ -527,9 +527,9 @@ class Session(RunnerHolder):
         """Find messages and facts that are not in view.
 
         Returns those with the best scores of the `ranker` (its errors become a
-        RankerError), or with more words of the query; if equal, newer messages
-        first. A query that is the id of a message finds that message, in view
-        or not, unless `max_result_ratio` is None.
+        RankerError), or otherwise those with the most words of the query; of
+        equal ones the newer come first. A query that is the id of a message
+        finds that message, in view or not, unless `max_result_ratio` is None.
 
         The list says how far the search went: `complete` is False if very many
         messages have the words of the query and not all were read; from version
@@ -546,7 +546,7 @@ class Session(RunnerHolder):
         return await self._runner.arun(recall_messages, query, limit)
 
     def view_of(self, event: Event | str, /) -> dict[str, Any]:
-        """Return a whole message, as a view with enough room shows it.
+        """Return a whole message, as a view with enough room would show it.
 
         Args:
             event: What `add` or `recall` returned, or its id: if
@@ -690,11 +690,11 @@ class Session(RunnerHolder):
         """Cut the view as if over budget; return how many messages were
         evicted.
 
-        Use it if a request has more beside the view than the session knows of.
-        `undo` takes back the newest decision first: facts, then a summary of
-        the evicted messages, if there are any, and then the cut. `undo` of the
-        cut's own event, of kind "evicted", takes back all of these. If nothing
-        may be evicted, nothing is written.
+        Use it if a request has content besides the view that the session does
+        not know of. `undo` takes back the newest decision first: facts, then a
+        summary of the evicted messages, if there are any, and then the cut.
+        `undo` of the cut's own event, of kind "evicted", takes back all of
+        these. If nothing may be evicted, nothing is written.
 
         Raises:
             VersionConflictError: Another writer was faster; nothing was cut.
@@ -850,10 +850,10 @@ class Session(RunnerHolder):
     ) -> Redaction:
         r"""Overwrite the text of messages, in the log too, and copies of it.
 
-        The author, and the calls it makes or answers, are kept. Facts that come
-        from it lose their text. Summaries are kept unless they repeat words
-        that no other message says: these words are overwritten, or the summary
-        is written again, at most four of them.
+        A message keeps its author, and the calls it makes or answers. Facts
+        that come from it lose their text. A summary is kept unless it repeats
+        words that no other message says: these words are overwritten, or the
+        summary is written again. At most four summaries are written again.
 
         Args:
             events: What `add` returned, or ids; one or a list of them.

@@ -389,8 +389,8 @@ class SessionStatus:
             those that wait.
         summarized_messages: Messages that the current summaries replace.
         failures: Failed summaries since the last successful one.
-        retry_tokens: Waiting tokens at which the summarizer is asked again. 0 if it did not fail, and was not
-            asked for a shorter text.
+        retry_tokens: Waiting tokens at which the summarizer is called again. 0 if it did not fail and no
+            shorter text was requested.
         last_failure: Why the last summary failed, as far as this object knows.
         stale_summaries: Summaries that this object dropped because the messages they covered had changed
             meanwhile.
@@ -400,8 +400,8 @@ class SessionStatus:
         hidden_facts: Current facts for which there is no room.
         stale_facts: Facts removed from the view because a source was redacted.
         fact_failures: Failed fact extractions since the last successful one.
-        fact_retry_tokens: Tokens that must stop being recent before the extractor is asked again; 0 if it did
-            not fail.
+        fact_retry_tokens: Tokens that must stop being recent before the extractor is called again; 0 if it
+            did not fail.
         last_fact_failure: Why the last fact extraction failed, as far as this object knows.
     """
 
@@ -423,8 +423,8 @@ class SessionStatus:
     failures: int
     """Failed summaries since the last successful one."""
     retry_tokens: int
-    """Waiting tokens at which the summarizer is asked again. 0 if it did not fail, and was not asked for a
-    shorter text.
+    """Waiting tokens at which the summarizer is called again. 0 if it did not fail and no shorter text was
+    requested.
     """
     last_failure: str | None
     """Why the last summary failed, as far as this object knows."""
@@ -442,7 +442,7 @@ class SessionStatus:
     fact_failures: int = 0
     """Failed fact extractions since the last successful one."""
     fact_retry_tokens: int = 0
-    """Tokens that must stop being recent before the extractor is asked again; 0 if it did not fail."""
+    """Tokens that must stop being recent before the extractor is called again; 0 if it did not fail."""
     last_fact_failure: str | None = None
     """Why the last fact extraction failed, as far as this object knows."""
 

@@ -242,7 +242,7 @@ class Store(Protocol):
         ...
 
     def search(self, request: SearchRequest, /) -> list[Event]:
-        """Find messages with the terms, or beside those messages, best first.
+        """Find messages with the terms, and their neighbors, best first.
 
         The score is BM25 over the texts of the session's messages, as in `trimtab.relevance.Index`: rare
         terms count more, long texts less. A message next to another has at least half of its score, the one

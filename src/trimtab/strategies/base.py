@@ -254,7 +254,7 @@ class EvictionRequest(Rows):
 
     @property
     def fixed_tokens(self) -> int:
-        """Tokens beside the units.
+        """Tokens outside the units.
 
         They are system text, tools, framing, and messages that earlier steps inserted. It is an upper limit:
         some counters charge tools differently if a request begins with system text, which `total` takes into

@@ -39,13 +39,13 @@ class ClampResults:
         max_tokens: The most tokens the text of one result may have. Pass this or `max_ratio`.
         max_ratio: The same as a share of the limit that is the same for every call: the block's cap, or the
             whole budget; 0 < max_ratio <= 1.
-        above_ratio: A result up to this share of that limit is kept whole; None: up to its own share. At
-            least `max_ratio`, at most 1. If it is given, nothing is cut when a share has fewer than 64
-            tokens: two ends that short, and a marker, say nothing.
+        above_ratio: A result up to this share of that limit is kept whole; None: up to the share it would be
+            cut to. At least `max_ratio`, at most 1. If it is given, nothing is cut to fewer than 64 tokens,
+            because two ends that short say nothing.
         texts: Whether to cut other texts above the share as well: those of users and of the model. The latest
-            user message is not cut until the next one arrives. "too_large": only those that could never be
-            kept whole beside what must be kept.
-        keep_newest: Whether the newest unit, which has the results just asked for, is kept whole.
+            user message is not cut until the next one arrives. "too_large": only those that would never fit
+            whole together with what must be kept.
+        keep_newest: Whether the newest unit, which has the results just requested, is kept whole.
 
     Raises:
         ConfigurationError: Both `max_tokens` and `max_ratio` are given, or neither; one is out of range;

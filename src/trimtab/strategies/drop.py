@@ -74,7 +74,7 @@ class DropNewest:
         return {"kind": self.name}
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Keep as many of the oldest free units as fit beside what must be kept."""
+        """Keep as many of the oldest free units as fit with what must be kept."""
         units = list(request.units)
         free = [unit for unit in units if not request.stays(unit)]
         count = _fitting(request, units, free)

@@ -53,7 +53,7 @@ class Relevant:
             or a function `(query, messages)` that returns a number for each message, such as embeddings or a
             reranker. `afit` awaits an async function. The default is relevance with a tenth of role: of two
             equally relevant messages the user's is kept, and irrelevant messages are evicted by role.
-        recent_ratio: Share of the room beside what must be kept that the newest units take, from 0 to 1.
+        recent_ratio: Share of the room that the newest units take, after what must be kept; from 0 to 1.
         gap: A line, in a user message, that shows where messages were left out, such as `"[… {count} messages
             left out …]"`; None: no line. No line follows the latest user message, where it would be read as
             the question. A line from an earlier fit is recognized by its words, and its count is added to the

@@ -123,7 +123,7 @@ class SlidingWindow:
     def reads(self) -> Reads:
         """The "newest", unless it checks all roles or looks for a mark.
 
-        The user's first message is a landmark, and of a turn that is cut the necessary messages are read.
+        The user's first message is a landmark, and a turn that is cut is read as far as necessary.
         """
         return "all" if self.protect_roles or self.keep_cached else "newest"
 
@@ -137,7 +137,7 @@ class SlidingWindow:
         return "newest" if looks_for_mark and history.last_mark is None else self.reads
 
     def landmarks(self, history: History, /) -> tuple[int, ...]:
-        """List the messages kept however old they are: the user's first.
+        """List the messages kept at any age: the user's first.
 
         Args:
             history: The conversation.

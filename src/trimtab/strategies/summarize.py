@@ -108,14 +108,14 @@ def _memory_of(summarizer: Any, max_summary_tokens: int | None) -> _Memory:
 class Summarize:
     """Replace the oldest free units by one marked message from a summarizer.
 
-    The units that do not fit beside the summary's cap are summarized; the message takes the place of the
-    first of them. A summary that is empty, over its cap, no smaller than what it replaces, or missing because
-    of an error is not used: the fallback evicts, and the report says so.
+    The units that do not fit together with the summary's cap are summarized; the message takes the place of
+    the first of them. A summary that is empty, over its cap, no smaller than what it replaces, or missing
+    because of an error is not used: the fallback evicts, and the report says so.
 
     The last summaries are remembered by what they cover, for all strategies made with the same summarizer and
-    cap, so a strategy may be made anew for each turn. A summary is used again if everything newer fits beside
-    it; otherwise the summarizer gets it (`existing`) with the new messages. A function that is written anew
-    each time, such as a lambda in the call, counts as another one. Copies and pickled strategies start
+    cap, so a strategy may be made anew for each turn. A summary is used again if everything newer fits with
+    it; otherwise the summarizer gets it (`existing`) with the new messages. A function that is created anew
+    each time, such as a lambda in the call, counts as a different one. Copies and pickled strategies start
     without remembered summaries.
 
     Args:
@@ -124,7 +124,7 @@ class Summarize:
             everything free is summarized.
         role: Role of the message. It becomes system text only if no tool and no document is among its
             sources, otherwise a user message.
-        trust_summaries: Whether to use that role whatever its sources are.
+        trust_summaries: Whether to use that role regardless of its sources.
         fallback: The strategy that evicts if no summary can be used.
         summarizer_name: The summarizer's name in data; set by `create_strategy`.
 
@@ -207,7 +207,7 @@ class Summarize:
         }
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Summarize what does not fit beside the cap.
+        """Summarize what does not fit together with the cap.
 
         Raises:
             ConfigurationError: The summarizer is async.
@@ -215,7 +215,7 @@ class Summarize:
         return drive(self.evicting(request))
 
     def evicting(self, request: EvictionRequest, /) -> Steps[EvictionResult]:
-        """Summarize what does not fit beside the cap; yields the request for the summary.
+        """Summarize what does not fit with the cap; yields the request for the summary.
 
         Args:
             request: As for `evict`.

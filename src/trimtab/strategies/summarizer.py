@@ -75,9 +75,9 @@ class SummaryRequest:
 class Summarizer(Protocol):
     """Writes a short text in place of messages.
 
-    A summarizer whose attribute `reads_all` is true gets all messages that its summary will replace each
-    time, while others get the new ones and the summary so far. A session gives it at most sixteen budgets of
-    them.
+    A summarizer whose attribute `reads_all` is true gets, each time, all messages that its summary will
+    replace. Others get the new ones and the summary so far. A session passes it at most sixteen budgets of
+    messages.
 
     It may be async; then `afit` awaits it. Its exceptions are not errors of the fit: the messages are evicted
     in another way, and the report says so. Cancellation passes through.

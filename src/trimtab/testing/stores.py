@@ -39,12 +39,12 @@ def check_store(
     """Run the contract of `Store` on a store of your own.
 
     What it checks, by the `rule` of the error: `answers` (every call answers, with values of the right
-    kind), `versions` (from 1, without gap), `conflict` (carries both versions, changes nothing),
-    `incarnation` (what was deleted does not come back), `idempotent` (asked again, nothing is stored
-    twice), `ids`, `refuses` (what is no request), `atomic`, `rewrites`, `paging`, `plain_data` (no object
-    shared), `texts` (NUL, surrogates, a megabyte…),
-    `isolation` (sessions do not touch), `search`, `delete`, `sessions`, `handles` (two on one place see
-    each other), `asynchronous` (async forms do the same), `threads`, `tasks`, `damage`, `close`.
+    kind), `versions` (from 1, without gaps), `conflict` (carries both versions, changes nothing),
+    `incarnation` (what was deleted does not come back), `idempotent` (a repeated request stores nothing
+    twice), `ids`, `refuses` (what is not a request), `atomic`, `rewrites`, `paging`, `plain_data` (no object
+    shared), `texts` (NUL, surrogates, a megabyte…), `isolation` (sessions do not touch), `search`, `delete`,
+    `sessions`, `handles` (two handles on one place see each other), `asynchronous` (async forms do the same),
+    `threads`, `tasks`, `damage`, `close`.
 
     The place may contain other sessions; those made here have their own names and are deleted at the end.
 

@@ -44,10 +44,10 @@ def check_strategy(
     What it checks, by the `rule` of the error: `answers` (an EvictionResult with values of the right
     kind, for every conversation), `within_limit` (what fits is within the limit by a recount),
     `honest` (what does not fit is over it), `whole_units` (no unit split or invented), `once_in_order`,
-    `stays` (nothing pinned or held leaves), `edits` (only texts, only where something stays that is
-    not pinned), `insertions` (only in place of what was evicted), `input_unchanged`, `deterministic`,
-    `thrifty`, `reads` (of one that promises `reads = "newest"`: what fits is decided alike where the older
-    units are not there), `fit` (`trimtab.fit` accepts it), `data`.
+    `stays` (nothing pinned or held is evicted), `edits` (only texts of kept parts that are not pinned),
+    `insertions` (only in place of what was evicted), `input_unchanged`, `deterministic`, `thrifty`, `reads`
+    (if it promises `reads = "newest"`: it decides the same without the older units), `fit` (`trimtab.fit`
+    accepts it), `data`.
 
     Args:
         strategy: The strategy.
@@ -127,7 +127,7 @@ def eviction_request(
         counter: What counts.
         lazy: Whether to ask as `fit` asks a strategy that evicts the oldest: units beyond the limit are
             missing, and units far from the cut are not built. False: all units are built.
-        block: Whether to ask as for a block of a `Context`: nothing is charged beside its messages.
+        block: Whether to ask as for a block of a `Context`: nothing but its messages is charged.
         constant_limit_tokens: The limit that is the same for every call, if different.
         question: The user's latest message, if it is in another block; None: it is looked for in the
             messages.

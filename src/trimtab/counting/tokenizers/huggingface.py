@@ -41,7 +41,7 @@ def counter_from_tokenizer(
     Args:
         tokenizer: The folder of a model, its `tokenizer.json`, a `tokenizers.Tokenizer`, or a tokenizer of
             `transformers`.
-        chat_template: A jinja2 template, or several by name; None takes the one beside the tokenizer.
+        chat_template: A jinja2 template, or several by name; None takes the one next to the tokenizer.
         variables: Other variables of the template, such as `{"enable_thinking": False}`; for a
             `tokenizers.Tokenizer` also `bos_token` and `eos_token`.
         name: Its name in reports; None takes the folder's name.

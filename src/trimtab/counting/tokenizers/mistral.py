@@ -45,7 +45,7 @@ class MistralCounter(AdditiveCounter):
         count_text: The model's tokenizer: returns the tokens of a text.
         name: Its name in reports.
         exact: Whether that tokenizer and framing are the model's own.
-        framing: Charges beside the text.
+        framing: Charges in addition to the text.
         media: Charges for images and files. None: `MediaRule()`.
         margin: How far a count may be off. None: they are exact.
         exact_features: By wire form, the features of requests that were billed as counted; a count with other
@@ -137,7 +137,7 @@ class MistralCounter(AdditiveCounter):
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
-        """Count what a request is charged beside its messages.
+        """Count what a request is charged in addition to its messages.
 
         Output schemas cost nothing: the model does not see them.
         """

@@ -407,7 +407,7 @@ class TemplateCounter(AdditiveCounter):
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
-        """Count what a request is charged beside its messages.
+        """Count what a request is charged in addition to its messages.
 
         Output schemas cost nothing: servers enforce them but do not show them.
         """
@@ -432,11 +432,11 @@ class TemplateCounter(AdditiveCounter):
 
         Args:
             messages: The messages of the request.
-            system: System text beside the messages.
+            system: System text outside the messages.
             tools: Tool schemas.
             extra: Further keys of the request.
             answer_begins: Whether the beginning of an answer is counted, as a server writes it
-                (`add_generation_prompt`). Not where a conversation is trained on.
+                (`add_generation_prompt`). False for a conversation to train on.
 
         Raises:
             CountingError: The template refuses the request, in its words.

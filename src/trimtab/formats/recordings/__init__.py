@@ -34,10 +34,10 @@ def read_foreign(source: Source, /) -> list[ForeignConversation] | None:
         source: The recording as parsed from JSON: a list of the values of its lines, or a document.
 
     Returns:
-        Its conversations, that of the newest line first; None if it is of no program that is known.
+        Its conversations, the one with the newest line first; None if the program is unknown.
 
     Raises:
-        FormatError: It is of a known program and not as that writes it, or of one that is told but not read;
+        FormatError: It is of a known program but in another shape, or of one that is recognized but not read;
             the message says how to convert it.
     """
     reader = reader_of(source)

@@ -35,7 +35,7 @@ class ForeignCall:
         messages: What was sent.
         tools: Tool schemas, if any were recorded.
         time: When it was made, in seconds since 1970, if that is known.
-        cold: Whether the provider's cache held nothing then; None if no bill says so.
+        cold: Whether the provider's cache was empty then; None if no bill says.
     """
 
     messages: Sequence[Dict]
@@ -50,18 +50,18 @@ class ForeignConversation:
 
     Args:
         program: The program that wrote it, as its makers call it.
-        name: What tells it from the other conversations of the recording: the session, and which branch,
-            sidechain or part of it; "" where there is no other.
+        name: What distinguishes it from the other conversations of the recording: the session, and its
+            branch, sidechain or part; "" if there is no other.
         format: Name of the wire form of `body`.
         body: A request body with all messages, and the model, system text and tools of the recording. `fit`,
             `measure`, `validate` and `replay` take it as it is.
         times: When each message was written, in seconds since 1970; None for one without a time. Empty if the
             recording has no times.
-        bills: The usage of each call, in order, where the recording has it.
-        calls: What was sent in each call, in order, where the recording says it call by call. Empty if it has
-            only the conversation: a call is made before each answer.
-        complete: Whether `body` has the system text and tools of its calls. False where the program does not
-            record them: each bill is above the count of what is recorded by what they cost.
+        bills: The usage of each call, in order, if the recording has it.
+        calls: What was sent in each call, in order, if the recording lists calls. Empty if it has only the
+            conversation: then one call per answer is assumed.
+        complete: Whether `body` has the system text and tools of its calls. False if the program does not
+            record them: then each bill exceeds the count by their cost.
         notes: What of the recording is not in `body`, and why.
     """
 

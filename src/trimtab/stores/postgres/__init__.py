@@ -24,9 +24,9 @@ class PostgresStore(ServedStore):
     Deletion and redaction remove the rows at once. With `scrub_on_delete` the tables are then rewritten
     (`VACUUM FULL`), and no byte of the text remains in their files. This locks the tables for the time of
     copying all sessions; a wait of more than five seconds for the lock is a `StoreUnavailableError`. With
-    many sessions, switch it off and call `scrub()` at night. Neither reaches what the server keeps beside its
-    tables: the write-ahead log until it is recycled, replicas until they follow, log files if statements are
-    logged, and backups.
+    many sessions, switch it off and call `scrub()` at night. Neither reaches what the server keeps outside
+    its tables: the write-ahead log until it is recycled, replicas until they follow, log files if statements
+    are logged, and backups.
 
     Example:
         >>> from trimtab.stores import PostgresStore

@@ -126,7 +126,7 @@ class SQLiteStore(Forked, ThreadedStore):
     opened at first use, and again after a fork. Each append is one transaction, which is on disk when the
     call returns.
 
-    After `delete` and rewrites, no byte of the text remains in the file or beside it. For this the file is
+    After `delete` and rewrites, no byte of the text remains in the file or next to it. For this the file is
     rewritten, which takes time in proportion to its size. If the process is killed meanwhile, the next one
     that opens the file completes it.
 

@@ -55,11 +55,11 @@ class Case:
         form: Name of its wire form.
         request: The request body; never changed.
         budget_tokens: Room for messages, system text and tools, counted by `counter`.
-        counter: What a token is: "words" (`WordCounter`), "chars" (`CharCounter`) or "fixed" (a sum a
+        counter: What a token is: "words" (`WordCounter`), "chars" (`CharCounter`) or "fixed" (a sum per
             message).
         strategy: A strategy as data, for trimmers with strategies; None: the trimmer's own.
-        pin: Positions of messages that must not be changed or evicted, if the trimmer can be told.
-        pending_calls: Ids of calls whose results are still to come, if the trimmer can be told.
+        pin: Positions of messages that must not be changed or evicted, if the trimmer supports this.
+        pending_calls: Ids of calls whose results are still to come, if the trimmer supports this.
         repair: Whether to repair faults of the input as well.
         note: What is hard about it, and where it was found.
 
@@ -79,13 +79,13 @@ class Case:
     budget_tokens: int
     """Room for messages, system text and tools, counted by `counter`."""
     counter: str = "words"
-    """What a token is: "words" (`WordCounter`), "chars" (`CharCounter`) or "fixed" (a sum a message)."""
+    """What a token is: "words" (`WordCounter`), "chars" (`CharCounter`) or "fixed" (a sum per message)."""
     strategy: Mapping[str, Any] | str | None = None
     """A strategy as data, for trimmers with strategies; None: the trimmer's own."""
     pin: Sequence[int] = ()
-    """Positions of messages that must not be changed or evicted, if the trimmer can be told."""
+    """Positions of messages that must not be changed or evicted, if the trimmer supports this."""
     pending_calls: Sequence[str] = ()
-    """Ids of calls whose results are still to come, if the trimmer can be told."""
+    """Ids of calls whose results are still to come, if the trimmer supports this."""
     repair: bool = False
     """Whether to repair faults of the input as well."""
     note: str = ""
