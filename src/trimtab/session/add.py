@@ -1,4 +1,4 @@
-"""Taking messages: into the log first, then room is made (SPEC E3, E4)."""
+"""Adding messages: first to the log, then room is made (SPEC E3, E4)."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def make_room(
     summaries: int = 1,
     seen: Mapping[int, SessionUnit],
 ) -> Steps[None]:
-    """Tell what was evicted, summarize and read for facts if it is time, and hide what has no room.
+    """Announce what was evicted, summarize and extract facts if due, and hide what has no room.
 
-    What was decided before is stored by now: a store that goes away here costs a summary, and nothing else.
+    All earlier decisions are stored by now: if the store fails here, only a summary is lost.
 
     Args:
         evicted: Units put aside; some may have been called back since.
-        summarizes: Whether a summary that is due is asked for.
+        summarizes: Whether to request a summary that is due.
         seen: What was in view before, and what came.
     """
     waiting = {unit.first: unit for unit in evicted if unit.first not in working_set.recent}
@@ -80,7 +80,7 @@ def make_room(
 
 @dataclass(slots=True)
 class _Batch:
-    """What came of the messages of one call, before it is written."""
+    """The result of the messages of one call, before it is written."""
 
     events: list[Event]
     added: list[int] = field(default_factory=list)
@@ -88,7 +88,7 @@ class _Batch:
     exceeded: list[tuple[int, int]] = field(default_factory=list)
     evicted: list[SessionUnit] = field(default_factory=list)
     question: tuple[int, Dict] | None = None
-    """The latest message of the user that is no answer to a call, and its version."""
+    """The user's latest message that does not answer a call, and its version."""
     seen: dict[int, SessionUnit] = field(default_factory=dict)
     """What was in view when it was cut, and what came since."""
     cuts: bool = False
@@ -131,7 +131,7 @@ def check_messages(
 def add_messages(
     core: Core, messages: Sequence[Any], ids: Sequence[str], origins: Sequence[Any]
 ) -> Steps[list[Event]]:
-    """Take messages: into the log first, then make room (SPEC E3)."""
+    """Add messages: first to the log, then make room (SPEC E3)."""
     plain = [plain_message(message) for message in messages]
     working_set = yield from core.ready()
     if not plain:
@@ -170,7 +170,7 @@ def add_messages(
 
 
 def add_one(core: Core, working_set: WorkingSet, batch: _Batch, said: Dict, event_id: str) -> Steps[None]:
-    """Take one message, and let older ones wait if the budget is passed now."""
+    """Add one message; older ones become waiting messages if the budget is exceeded."""
     version = working_set.version + len(batch.events) + 1
     strategy = core.in_force.strategy
     cold = strategy is not None and (yield from _is_cold(core, working_set, strategy.pricing))
@@ -196,7 +196,7 @@ def add_one(core: Core, working_set: WorkingSet, batch: _Batch, said: Dict, even
 
 
 def _is_cold(core: Core, working_set: WorkingSet, pricing: CachePricing) -> Steps[bool]:
-    """Tell whether so long passed since the latest message that no prompt cache has anything of it."""
+    """Tell whether the prompt cache has expired since the latest message."""
     last = working_set.state.last
     if not last:
         return False
@@ -206,7 +206,7 @@ def _is_cold(core: Core, working_set: WorkingSet, pricing: CachePricing) -> Step
 
 
 def cut_down(core: Core, working_set: WorkingSet, events: list[Event]) -> list[SessionUnit]:
-    """Let units wait, and what waits leave the view; the newest of the events says what came of it."""
+    """Move units to waiting, and waiting ones out of view; the newest event has the result."""
     leaving = working_set.cut()
     if leaving:
         events.append(eviction(core, working_set, leaving))
@@ -216,7 +216,7 @@ def cut_down(core: Core, working_set: WorkingSet, events: list[Event]) -> list[S
 
 
 def require_stored(core: Core, messages: Sequence[Dict], ids: Sequence[str]) -> Steps[list[Event]]:
-    """Read messages the store has already."""
+    """Read messages that the store already has."""
     events = yield from read_stored(core, messages, ids)
     if events is None:
         raise ConfigurationError(
@@ -227,7 +227,7 @@ def require_stored(core: Core, messages: Sequence[Dict], ids: Sequence[str]) -> 
 
 
 def read_stored(core: Core, messages: Sequence[Dict], ids: Sequence[str]) -> Steps[list[Event] | None]:
-    """Read these messages if the log has all of them under these ids; None if it has not.
+    """Read these messages if the log has all of them under these ids; otherwise None.
 
     What the log says beside them does not count: a result that came twice has no call to answer any more.
     """
@@ -248,7 +248,7 @@ def place_message(
     id: str,
     known: Mapping[int, SessionUnit],
 ) -> Steps[tuple[Dict, SessionUnit]]:
-    """Put a message where it belongs; return what the log has to know of it, and its unit.
+    """Put a message in its place; return the data for the log, and its unit.
 
     `said` is the message with what its host says of it; `known` are units that may be out of view and not
     stored yet.

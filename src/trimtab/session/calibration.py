@@ -1,4 +1,4 @@
-"""What a provider reported for a view; by it a budget in its tokens is kept by another counter's."""
+"""What a provider reported for a view: with it, another counter keeps a budget in the provider's tokens."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from trimtab.counting.baseline import Factor, Learned
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The report for one view, and what all reports of the session have taught."""
+    """The report for one view, and what was learned from all reports of the session."""
 
     tokens: int = 0
     """What the provider reported for the view, and for the answer to it if that is known; 0: nothing."""
     counted_tokens: int = 0
-    """What the counter gives for the same."""
+    """The counter's count for the same."""
     first: int = 0
     """Version of the oldest message of that view; 0: it had none."""
     learned: Learned = field(default_factory=Learned)
-    """What was learned from reports, older ones faded."""
+    """What was learned from reports; older ones count less."""
 
     def expected_tokens(self, counted_tokens: int, /) -> int:
-        """Say what the provider will bill for a view of so many counted tokens."""
+        """Return the expected bill for a view with this many counted tokens."""
         more = counted_tokens - self.counted_tokens
         if not self.tokens:
             return counted_tokens
@@ -33,7 +33,7 @@ class Calibration:
         return max(0, self.tokens + self._less.of(more))
 
     def room_tokens(self, budget_tokens: int, /) -> int:
-        """Return a budget as the counter counts: the most that is expected to be billed within it."""
+        """Return a budget in the counter's tokens: the most that is expected to be billed within it."""
         if not self.tokens:
             return budget_tokens
         left = budget_tokens - self.tokens
@@ -51,11 +51,11 @@ class Calibration:
         return average if lower else factor
 
     def to_dict(self) -> dict[str, Any]:
-        """Write what is not as it is at the start."""
+        """Write the values that differ from the initial ones."""
         return {name: value for name, value in self._as_data().items() if value}
 
     def _as_data(self) -> dict[str, Any]:
-        """Write all of it, by the names a state in a log has for it."""
+        """Write everything, under the names that a state in a log uses."""
         return {
             "usage_tokens": self.tokens,
             "usage_counted": self.counted_tokens,
@@ -66,7 +66,7 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> Self:
-        """Read it out of a state that was written."""
+        """Read it from a stored state."""
         return cls(
             tokens=data.get("usage_tokens", 0),
             counted_tokens=data.get("usage_counted", 0),

@@ -1,4 +1,4 @@
-"""What the user sets, budget, anchors, pins, a new beginning; and what the provider reported (SPEC A1)."""
+"""Changes by the user (budget, anchors, pins, a new start) and by the provider's reports (SPEC A1)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def write_change(
     *,
     seen: Mapping[int, SessionUnit],
 ) -> Steps[None]:
-    """Write an order down, and make the room it asks for."""
+    """Write an order to the log, and make the room it needs."""
     events = core.first_events(working_set)
     events.append(core.event(working_set, kind, data))
     total = working_set.state.calibration.expected_tokens(working_set.total_tokens)
@@ -88,7 +88,7 @@ def write_change(
 
 
 def cut_view(core: Core) -> Steps[int]:
-    """Cut what is in view as where the budget is passed; returns how many messages went out of it."""
+    """Cut the view as if over budget; return how many messages were evicted."""
     working_set = yield from core.ready()
     seen = working_set.view()
     core.working_set = None  # until everything is written; where nothing leaves it is read again
@@ -105,7 +105,7 @@ def cut_view(core: Core) -> Steps[int]:
 
 
 def begin_anew(core: Core) -> Steps[None]:
-    """Begin anew: nothing said so far is in view; anchors return to those given."""
+    """Start over with an empty view; anchors return to the initial ones."""
     working_set = yield from core.ready()
     version = core.next_version(working_set)
     state = working_set.state.without_messages(version)
@@ -147,7 +147,7 @@ def set_pin(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
 
 
 def call_back(core: Core, working_set: WorkingSet, unit: SessionUnit) -> Steps[None]:
-    """Make a unit recent, with what opens its turn where it may not stand first.
+    """Make a unit recent, with the opener of its turn if it may not come first.
 
     The state says where they are: where decisions were taken back, what is held is not read anew yet.
     """
@@ -160,7 +160,7 @@ def call_back(core: Core, working_set: WorkingSet, unit: SessionUnit) -> Steps[N
 
 
 def call_back_newest(core: Core, working_set: WorkingSet) -> Steps[None]:
-    """Make recent what must stay now, the newest message and the user's latest, if it waits."""
+    """Make the newest message and the user's latest recent, if they wait: they must be kept now."""
     state = working_set.state
     for version in sorted({state.last, state.user, state.kept} - {0}):
         first = (yield from event_at(core.session, version, "message")).data.get("joins", version)
@@ -181,7 +181,7 @@ def delete_session(core: Core) -> Steps[None]:
 
 
 def calibrate(core: Core, usage: Any) -> Steps[None]:
-    """Take in what was reported for the view given last, and keep the budget by it from now on."""
+    """Record the report for the last view; from now on the budget is kept with it."""
     reported = usage_of(usage)
     working_set = yield from core.ready()
     given = core.view_given
@@ -209,7 +209,7 @@ def calibrate(core: Core, usage: Any) -> Steps[None]:
 
 
 def _learn(working_set: WorkingSet, given: ViewGiven, reported: Usage) -> None:
-    """Begin from the report, and learn from it if its view goes on from that of the report before."""
+    """Start from the report, and learn from it if its view continues the previous report's view."""
     state = working_set.state
     before, learned = state.calibration, state.calibration.learned
     if not before.tokens:

@@ -1,4 +1,4 @@
-"""What every operation of a session stands on: where it stands, how that is written down, whom it tells."""
+"""The basis of all operations of a session: its state, how it is stored, and who is notified."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger("trimtab.session")
 
 _REFRESHES = 20
-"""Times a session is read anew that goes on being deleted while it is read."""
+"""How often a session is read again if it is deleted while it is read."""
 
 
 def warn(session: str, what: str, why: object) -> None:
-    """Log what went wrong and stopped nothing. `why` may be others' words: they cannot steer a terminal."""
+    """Log a failure that stops nothing. `why` may be others' words: they cannot steer a terminal."""
     _log.warning("session %r: %s: %s", session, what, one_line(why))
 
 
@@ -78,7 +78,7 @@ def id_of(event: object, /) -> str:
 
 
 class ViewGiven(NamedTuple):
-    """A view that was given out to be sent."""
+    """A view that was returned to be sent."""
 
     version: int
     """Of the session."""
@@ -88,7 +88,7 @@ class ViewGiven(NamedTuple):
 
 
 class ViewShown(NamedTuple):
-    """What a view looked like that was given out, where the model binds its thinking to that."""
+    """What a returned view looked like, if the model binds its thinking to it."""
 
     keys: list[int]
     """One for each message, the same for the same message."""
@@ -97,42 +97,42 @@ class ViewShown(NamedTuple):
 
 
 class Core:
-    """A session as its operations see it. What may be called from outside is `Session`."""
+    """A session as its operations see it; `Session` is the public class."""
 
     def __init__(self, session: str, given: Mapping[str, Any], *, begins: bool, allow_missing: bool) -> None:
         self.session = session
         self.given = given
-        """Options that were given here; those left out are as the log has them."""
+        """Options that were passed here; omitted ones are as in the log."""
         self.begins = begins
-        """Whether a session that is not in the store is begun."""
+        """Whether to begin a session that is not in the store."""
         self.allow_missing = allow_missing
         self.options: Options | None = Options(**given) if begins else None
-        """Those in force; until the log was read, those given."""
+        """The current options; until the log was read, those that were passed."""
         self.working_set: WorkingSet | None = None
         """None: to be read from the log before anything else."""
         self.last_working_set: WorkingSet | None = None
-        """What a property shows while an operation has none."""
+        """What a property shows while no operation runs."""
         self._incarnation: str | None = None
         """Which session of its name this object knows; None: it knows of none."""
         self._bound = False
-        """Whether every request means that one; else the next takes whichever is there."""
+        """Whether every request means that one; otherwise the next request takes the existing one."""
         self.opened: dict[str, Any] | None = None
         """Options that the log does not know yet; they are written with the next event."""
         self.opened_state = State()
-        """Where the session stood when they were given: what is decided with the next event is later."""
+        """The version of the session when they were passed: decisions of the next event are later."""
         self.behind = False
         """Whether options given at opening put messages out of view, and none was summarized since."""
         self.job: object = None
         """What is being written in the background, a summary or facts."""
         self.weighed: Any = None
-        """What is out of view and was not read for facts yet, as far as it was counted."""
+        """What is out of view and was not yet read for facts, as far as it was counted."""
         self.missing: dict[str, Any] = {}
         """Functions the session was made with and goes on without, as the log remembers them."""
         self.view_given: ViewGiven | None = None
         self.view_shown: ViewShown | None = None
-        """The view this object gave last: usage that is reported is of it."""
+        """The last view that this object returned: reported usage is for it."""
         self.clock: Callable[[], float] = time.time
-        """Says when an event is made."""
+        """Returns the time of an event."""
         self.hook_errors = 0
         self.stale_summaries = 0
         self.last_failure: str | None = None
@@ -140,7 +140,7 @@ class Core:
         self.ranker_failures = RankerFailures()
 
     def ready(self) -> Steps[WorkingSet]:
-        """Read where the session stands, unless it is known."""
+        """Read the state of the session, unless it is known."""
         if self.working_set is None:
             newest = yield LoadRequest(session=self.session, limit=1, newest_first=True)
             self._meet(newest[0].incarnation if newest else None)
@@ -169,11 +169,11 @@ class Core:
         self._bound = bool(incarnation)
 
     def release(self) -> None:
-        """Take whichever session has the name from now on: this one was removed, or is to be read anew."""
+        """From now on use the session that has the name: this one was removed, or must be read again."""
         self._bound = False
 
     def options_of(self, known: Mapping[str, Any]) -> Options:
-        """Make the options the log remembers, with the functions given again and the context in force."""
+        """Make the options in the log, with the functions that were passed again and the current context."""
         return self._with_context(Options(**as_given(known, functions_of(self.in_force))))
 
     def _with_context(self, options: Options) -> Options:
@@ -267,19 +267,19 @@ class Core:
         return self.options_of(known).clamp  # the budget is a context's
 
     def options_data(self) -> dict[str, Any]:
-        """Write the options in force; who has the functions that are missing opens the session after us."""
+        """Write the current options; others with the missing functions may open the session later."""
         data = self.in_force.to_data()
         data["given"].update(self.missing)
         return data
 
     def known_options(self, version: int) -> Steps[dict[str, Any]]:
-        """Read the options that were in force at a version."""
+        """Read the options that applied at a version."""
         event = yield from event_at(self.session, version, "options")
         check_options(event.data["options"], f"session {self.session!r}: event {version} (options)")
         return known_options(event.data["options"])
 
     def refresh(self) -> Steps[WorkingSet]:
-        """Read the session that has the name now, though it be another than before."""
+        """Read the session that has the name now, even if it is a different one."""
         for _ in range(_REFRESHES):
             self.release()
             try:
@@ -290,12 +290,12 @@ class Core:
         return (yield from self.again())
 
     def again(self) -> Steps[WorkingSet]:
-        """Read the session again: another writer may have been there."""
+        """Read the session again: another writer may have added events."""
         self.working_set, self.last_working_set = None, self.working_set or self.last_working_set
         return (yield from self.ready())
 
     def reread(self, working_set: WorkingSet) -> Steps[None]:
-        """Read what is in view by the state a working set has."""
+        """Read what is in view from the state of a working set."""
         self.working_set = yield from read_working_set(
             self.session, working_set.version, working_set.state, self.in_force
         )
@@ -309,14 +309,14 @@ class Core:
         rewrites: Sequence[Event] = (),
         id: str | None = None,
     ) -> Steps[Event]:
-        """Append one event, with the state the working set has by now."""
+        """Append one event, with the current state of the working set."""
         made = self.first_events(working_set)
         made.append(self.event(working_set, kind, data, id=id))
         yield from self.append(working_set, made, rewrites=rewrites)
         return replace(made[-1], version=working_set.version)
 
     def next_version(self, working_set: WorkingSet) -> int:
-        """Return the version the next event gets; options the log does not know come before it."""
+        """Return the version of the next event; options that the log lacks come before it."""
         return working_set.version + (1 if self.opened is None else 2)
 
     def first_events(self, working_set: WorkingSet) -> list[Event]:
@@ -331,7 +331,7 @@ class Core:
     def event(
         self, working_set: WorkingSet, kind: str, data: Mapping[str, Any], *, id: str | None = None
     ) -> Event:
-        """Make an event with the state the working set has by now."""
+        """Make an event with the current state of the working set."""
         return Event(
             id=new_event_id() if id is None else id,
             kind=kind,
@@ -343,7 +343,7 @@ class Core:
     def append(
         self, working_set: WorkingSet, events: Sequence[Event], *, rewrites: Sequence[Event] = ()
     ) -> Steps[Appended]:
-        """Write events down; if that fails, what was decided on the way is forgotten."""
+        """Write events; if that fails, the decisions made on the way are forgotten."""
         self.working_set, self.last_working_set = None, working_set
         done: Appended = yield AppendRequest(
             session=self.session, expected_version=working_set.version, events=events, rewrites=rewrites
@@ -362,12 +362,12 @@ class Core:
         return Appended(version, incarnation=done.incarnation)
 
     def drop_answer(self, of: Literal["summary", "facts"], *, messages: int) -> None:
-        """Note an answer that came when what it covers had changed."""
+        """Note an answer that came after its messages had changed."""
         self.stale_summaries += 1
         self.announce("stale", of=of, messages=messages)
 
     def announce(self, kind: SessionEventKind, **facts: Any) -> None:
-        """Tell who looks on at the process what happened; hooks are told by `tell`."""
+        """Notify the observers of the process; `tell` notifies hooks."""
         if observers.active:
             from trimtab._fitting.observation import SessionEvent  # not above: only who is looked at needs it
 
@@ -383,7 +383,7 @@ class Core:
                 self.announce(cast("SessionEventKind", event.kind), version=version, **facts)
 
     def tell(self, hook: HookName, *arguments: Any) -> None:
-        """Call a hook; what it raises is logged and counted, and stops nothing (SPEC E8)."""
+        """Call a hook; its exceptions are logged and counted, and stop nothing (SPEC E8)."""
         function = hooks_by_name(self.in_force.hooks)[hook]
         if function is None:
             return
@@ -396,7 +396,7 @@ class Core:
 
     @property
     def in_force(self) -> Options:
-        """The options the session goes by now."""
+        """The current options of the session."""
         if self.options is None:
             raise RuntimeError("the session was not opened")
         return self.options
@@ -437,7 +437,7 @@ class Core:
 
 
 def _facts_of(event: Event) -> dict[str, Any] | None:
-    """Say in numbers what an event is about; None for one that is announced elsewhere, or not at all."""
+    """Describe an event in numbers; None if it is announced elsewhere, or not at all."""
     data = event.data
     match event.kind:
         case "evicted":

@@ -1,4 +1,4 @@
-"""What a session needs from outside, and how it is got, at once or awaited.
+"""What a session needs from outside, and how to get it, sync or async.
 
 The operations of a session are generators (`trimtab._shared.steps`). They yield what they need: a call of the
 store, an answer of the summarizer.
@@ -52,14 +52,14 @@ class Question(NamedTuple):
     is_async: bool
     """Whether the answer has to be awaited."""
     now: Callable[[], Answer]
-    """Asks, where the answer comes at once."""
+    """Asks, if the answer is not awaited."""
     later: Callable[[], Awaitable[Answer]]
     timeout_seconds: float | None
     refusal: Callable[[], ConfigurationError] | None = None
     """Of a ranker: makes the error for one that is async where nobody awaits it."""
 
     def no_answer(self, why: str) -> SummaryError | RankerError:
-        """Make the error for an answer that did not come."""
+        """Make the error for a missing answer."""
         return SummaryError(why) if self.refusal is None else RankerError(why)
 
 
@@ -90,7 +90,7 @@ def ask_scores(call: RankCall, timeout_seconds: float | None) -> Question:
 
     @contextmanager
     def as_ranker_error() -> Generator[None]:
-        """Name what is raised by its class: its words may be a message's, and this goes into the log."""
+        """Name an exception by its class: its text may quote a message, and this goes into the log."""
         try:
             yield
         except ConfigurationError as error:
@@ -125,11 +125,11 @@ class FitContext(NamedTuple):
 Effect = FitContext | LoadRequest | AppendRequest | SearchRequest | Question | Delete
 
 Steps = Generator[Effect | Pause, Any, T]
-"""An algorithm on its way to a result; where it pauses others have their turn."""
+"""An algorithm that yields its needs and returns a result; other tasks run while it pauses."""
 
 
 Asking = Callable[[], AbstractContextManager[None]]
-"""What surrounds a question to a summarizer."""
+"""A context manager around each question to a summarizer."""
 
 
 def perform(effect: Effect, store: Store, incarnation: str | None, asking: Asking, /) -> Any:
@@ -167,7 +167,7 @@ async def aperform(effect: Effect, store: Store, incarnation: str | None, asking
 
 
 def _sound(events: list[Event], asked: LoadRequest | SearchRequest) -> list[Event]:
-    """Return what was read, where a session can have written it."""
+    """Return what was read, if a session can have written it."""
     check_events(events, asked.session)
     return events
 
@@ -182,7 +182,7 @@ async def _asound(events: list[Event], asked: LoadRequest) -> list[Event]:
 
 
 _TURN = 128
-"""Events that are looked at before others of an event loop have their turn."""
+"""Number of events to check before other tasks of the event loop run."""
 
 
 def _which(effect: Delete) -> dict[str, str]:
@@ -191,7 +191,7 @@ def _which(effect: Delete) -> dict[str, str]:
 
 
 def ask(question: Question, /) -> Answer:
-    """Ask a summarizer, a fact extractor or a ranker, no longer than its time.
+    """Ask a summarizer, a fact extractor or a ranker, within its time limit.
 
     Raises:
         SummaryError: It failed, answered no text, or was too slow; then it goes on by itself.
@@ -237,12 +237,12 @@ def _answer_of(question: Question) -> Answer:
 
 
 def ask_anyhow(question: Question, /) -> Answer:
-    """Ask a summarizer in a thread that has no event loop; it may be async all the same."""
+    """Ask a summarizer in a thread that has no event loop; it may still be async."""
     return asyncio.run(aask(question)) if question.is_async else ask(question)
 
 
 async def aask(question: Question, /) -> Answer:
-    """Ask a summarizer, a fact extractor or a ranker and await it, no longer than its time.
+    """Ask a summarizer, a fact extractor or a ranker and await it, within its time limit.
 
     One that is not async runs in a thread of its own, so that no other task waits for it, and no
     store either, whose calls run in the threads of the event loop. `MAX_ASKED` of an event loop at once.
@@ -272,7 +272,7 @@ _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKe
 
 
 def is_async(asked: Any, method: Literal["summarize", "extract"], /) -> bool:
-    """Tell whether what a method of a summarizer or fact extractor answers has to be awaited."""
+    """Tell whether the answer of a summarizer or fact extractor has to be awaited."""
     known = getattr(asked, "is_async", None)
     return inspect.iscoroutinefunction(getattr(asked, method)) if known is None else known
 

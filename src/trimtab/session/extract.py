@@ -1,4 +1,4 @@
-"""When facts are due and of what, asking for them, and putting them in force (SPEC E13, E7)."""
+"""When facts are due and from which messages, the request for them, and their use (SPEC E13, E7)."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class FactJob:
     messages: list[Dict]
     """As a view shows them, in order."""
     origins: tuple[Origins, ...]
-    """Who said what each of them holds."""
+    """The origins of each message."""
     known: tuple[KnownFact, ...]
     units: frozenset[int]
-    """First messages of the units they are of."""
+    """First messages of their units."""
     in_view: frozenset[int]
     """First messages of the units among them that are still in view, and are read later."""
     until: int
-    """Version up to which all that is out of view is read then."""
+    """Version up to which everything out of view is then read."""
     base: State
-    """Where the session stood when it was decided."""
+    """The version of the session at the decision."""
 
     @property
     def request(self) -> FactRequest:
-        """What the extractor is asked."""
+        """The request to the extractor."""
         return FactRequest(
             messages=self.messages, ids=self.ids, known=[one.fact for one in self.known], max_facts=MAX_FACTS
         )
@@ -73,7 +73,7 @@ def left_until(working_set: WorkingSet) -> int:
 
 
 def is_in_view(working_set: WorkingSet, first: int) -> bool:
-    """Tell whether a unit did not leave: it is recent, or waits and is shown."""
+    """Tell whether a unit is in view: it is recent, or waits and is shown."""
     return first in working_set.recent or first in working_set.shown
 
 
@@ -120,7 +120,7 @@ def fact_job(core: Core, working_set: WorkingSet, *, due: bool = True) -> Steps[
 
 
 def _weigh(core: Core, working_set: WorkingSet) -> Steps[Weighed]:
-    """Count what is out of view unread, one budget's worth more; what was counted is not read again."""
+    """Count one more budget's worth of unread messages out of view; counted ones are not read again."""
     state, reader = working_set.state, working_set.reader
     until = left_until(working_set)
     known: Weighed | None = core.weighed
@@ -167,7 +167,7 @@ def _is_due(core: Core, working_set: WorkingSet) -> Steps[bool]:
 
 
 def extract_if_due(core: Core, *, times: int) -> Steps[None]:
-    """Have what is out of view read for facts while enough of it is, so many times at most."""
+    """Extract facts from messages out of view while there are enough, up to a number of times."""
     for _ in range(times):
         if core.working_set is None:
             return
@@ -177,7 +177,7 @@ def extract_if_due(core: Core, *, times: int) -> Steps[None]:
 
 
 def extract_waiting(core: Core) -> Steps[None]:
-    """Have all that is out of view read for facts, due or not; a failure is told, and ends it."""
+    """Extract facts from all messages out of view, due or not; a failure is reported and ends it."""
     while (job := (yield from fact_job(core, (yield from core.ready()), due=False))) is not None:
         if not (yield from conclude_facts(core, job, (yield from try_extract(core, job)))):
             return
@@ -197,7 +197,7 @@ def try_extract(core: Core, job: FactJob) -> Steps[list[Fact] | SummaryError]:
 
 
 def conclude_facts(core: Core, job: FactJob, found: list[Fact] | SummaryError) -> Steps[bool]:
-    """Carry out what came of a question; True if messages were read. A failure loses nothing (SPEC E7)."""
+    """Apply the answer to a question; True if messages were read. A failure loses nothing (SPEC E7)."""
     if isinstance(found, SummaryError):
         core.last_fact_failure = why = str(found)
         core.announce("failed", of="facts", messages=len(job.messages), error=why)
@@ -231,7 +231,7 @@ def _remember_failure(core: Core, job: FactJob, why: str) -> Steps[None]:
 
 
 def _put_in_force(core: Core, job: FactJob, found: Sequence[Fact]) -> Steps[bool]:
-    """Write facts down, if what they were read from is still as it was; else drop them."""
+    """Write facts if their source messages have not changed; otherwise drop them."""
     for attempt in range(20):
         working_set = (yield from core.again()) if attempt else (yield from core.ready())
         if not (yield from _still_holds(core, working_set, job)):
@@ -257,7 +257,7 @@ def _put_in_force(core: Core, job: FactJob, found: Sequence[Fact]) -> Steps[bool
 
 
 def _still_holds(core: Core, working_set: WorkingSet, job: FactJob) -> Steps[bool]:
-    """Tell whether what was read is still to be read, and says the same."""
+    """Tell whether the messages still wait to be read, and have the same text."""
     state, base = working_set.state, job.base
     if (state.facts.batch, state.facts.read) != (base.facts.batch, base.facts.read):
         return False
@@ -299,7 +299,7 @@ def usable_facts(
 
 
 def _fact_of(text: str, sources: Sequence[str], job: FactJob, old: KnownFact | None) -> Fact:
-    """Make a fact with the origin of its sources that has the least say (SPEC E14)."""
+    """Make a fact with the origin of its sources that has the lowest authority (SPEC E14)."""
     said = dict(zip(job.ids, job.origins, strict=True))
     origins = frozenset[OriginName]().union(*(said.get(one, ()) for one in sources))
     if old is not None:
@@ -329,7 +329,7 @@ def _new_facts(
 
 
 def _line(text: str) -> str:
-    """Return a text as one line that any store can keep, no longer than a fact may be."""
+    """Return a text as one line that any store can keep, at most as long as a fact may be."""
     line = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
     return line if len(line) <= MAX_FACT_CHARS else line[: MAX_FACT_CHARS - 1] + "…"
 
@@ -341,7 +341,7 @@ def _fact_events(
     facts: Sequence[tuple[Fact, KnownFact | None]],
     links: Mapping[str, object],
 ) -> list[Event]:
-    """Make an event of each fact, and the one behind them that puts them in force."""
+    """Make an event for each fact, and a last one that puts them in force."""
     made, before = core.first_events(working_set), working_set.state
     first = working_set.version + len(made) + 1
     superseded: set[int] = set()

@@ -1,4 +1,4 @@
-"""Which facts of a session are in force, and how far its log was read for them."""
+"""Which facts of a session are current, and how far its log was read for them."""
 
 from __future__ import annotations
 
@@ -9,35 +9,36 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactRecord:
-    """What a state says of facts."""
+    """The facts in a state."""
 
     batch: tuple[int, int] = (0, 0)
-    """Versions of the first and the last event of the newest facts in force; zeros: there are none."""
+    """Versions of the first and last event of the newest current facts; zeros if there are none."""
     newest: int = 0
     """Version of the newest fact of the log, in force or not; each says which was before it."""
     known: int = 0
-    """Facts in force, in view or not."""
+    """Current facts, in view or not."""
     stale: int = 0
-    """Facts that were in force until a source of theirs was redacted."""
+    """Facts that were current until one of their sources was redacted."""
     read: int = 0
     """Version up to which messages were read for facts, apart from the units named in `unread`."""
     unread: tuple[int, ...] = ()
     """First messages of the units before that which stayed in view then, or got a result since."""
     failures: int = 0
-    """Times that no facts could be had since the last one that they could."""
+    """Failed extractions since the last successful one."""
     retry_tokens: int = 0
-    """When the fact extractor is asked again after a failure: tokens that ever stopped being recent."""
+    """When the fact extractor is called again after a failure, as the tokens that ever stopped being
+    recent."""
 
     def with_new(self, version: int, /) -> FactRecord:
-        """Have one more fact in the log; it is in force with the last event of its batch."""
+        """Add a fact to the log; it becomes current with the last event of its batch."""
         return replace(self, newest=version)
 
     def with_batch(self, first: int, last: int) -> FactRecord:
-        """Have the facts between two versions in force, and no others."""
+        """Make the facts between two versions the current ones, and no others."""
         return replace(self, batch=(first, last), known=last - first)
 
     def with_counts(self, known: int, stale: int) -> FactRecord:
-        """Have so many facts in force, and so many that were until they were redacted."""
+        """Set the number of current facts, and of those that were redacted."""
         return replace(self, known=known, stale=stale)
 
     def with_reading(
@@ -69,7 +70,7 @@ class FactRecord:
         )
 
     def as_of(self, before: FactRecord, /) -> FactRecord:
-        """Have the facts of an earlier state: what was read since is to be read again."""
+        """Restore the facts of an earlier state: what was read since must be read again."""
         return replace(before, newest=self.newest, failures=0, retry_tokens=0)
 
     def with_failure(self, retry_tokens: int, /) -> FactRecord:
@@ -77,7 +78,7 @@ class FactRecord:
         return replace(self, failures=self.failures + 1, retry_tokens=retry_tokens)
 
     def with_late(self, first: int, /) -> FactRecord:
-        """Have a unit that was read get a message more: it is to be read again."""
+        """Note a new message in a unit that was read: the unit must be read again."""
         if first >= self.read or first in self.unread:
             return self
         return replace(self, unread=tuple(sorted((*self.unread, first))))
@@ -87,11 +88,11 @@ class FactRecord:
         return replace(self, unread=tuple(one for one in self.unread if one not in gone))
 
     def to_dict(self) -> dict[str, Any]:
-        """Write what is not as it is at the start."""
+        """Write the values that differ from the initial ones."""
         return {name: value for name, value in self._as_data().items() if value}
 
     def _as_data(self) -> dict[str, Any]:
-        """Write all of it, by the names a state in a log has for it."""
+        """Write everything, under the names that a state in a log uses."""
         return {
             "facts": list(self.batch) if any(self.batch) else None,
             "newest_fact": self.newest,
@@ -105,7 +106,7 @@ class FactRecord:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> Self:
-        """Read it out of a state that was written."""
+        """Read it from a stored state."""
         return cls(
             batch=tuple(data.get("facts", (0, 0))),
             newest=data.get("newest_fact", 0),

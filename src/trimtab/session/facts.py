@@ -1,4 +1,4 @@
-"""Facts in force: read from the newest back, as far as they fit their cap (SPEC E13).
+"""Current facts: read from the newest back, as far as they fit their cap (SPEC E13).
 
 A fact is an event. Those of one answer stand one behind the other, and one event more behind them puts them
 in force, so that a log that ends between them has none of them. That event names the answer before it, and
@@ -50,7 +50,7 @@ class FactChain:
         self._instead = {} if instead is None else instead
         self._superseded: set[int] = set()
         self.stale = 0
-        """Facts met so far whose source was redacted while they were in force."""
+        """Facts found so far whose source was redacted while they were current."""
 
     def next(self) -> Steps[list[KnownFact] | None]:
         """Read the facts of the next older answer that are in force, the newest first; None at the end."""
@@ -72,7 +72,7 @@ class FactChain:
 
 
 def fact_of(data: Mapping[str, Any], /) -> Fact:
-    """Return the fact an event holds."""
+    """Return the fact of an event."""
     origin = least(sort_origins([data["origin"]])) if isinstance(data.get("origin"), str) else None
     return Fact(text=data["text"], sources=data["sources"], origin=origin)
 
@@ -124,7 +124,7 @@ def facts_in_force(session: str, state: State, events: Iterable[Event]) -> Steps
 
 
 def _in_answers(session: str, state: State, versions: Collection[int]) -> Steps[set[int]]:
-    """Return which of these versions are of the answers that were not taken back."""
+    """Return which of these versions belong to answers that were not taken back."""
     (first, last), found = state.facts.batch, set[int]()
     for version in sorted(versions, reverse=True):
         while first > version:

@@ -23,7 +23,8 @@ _GIVEN: Mapping[HookName, tuple[str, ...]] = {
     "on_error": ("error",),
     "on_facts": ("messages", "facts"),
 }
-"""What each hook is called with: one that takes less would fail each time, and only the log would say so."""
+"""The arguments of each hook: a hook that takes fewer would fail each time, and only the log would show
+it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,7 @@ class SessionHooks:
 
 
 def hooks_by_name(hooks: SessionHooks, /) -> Mapping[HookName, Callable[..., object] | None]:
-    """Return all hooks, also those that were left out."""
+    """Return all hooks, also omitted ones."""
     return {
         "on_evict": hooks.on_evict,
         "on_summarize": hooks.on_summarize,

@@ -1,4 +1,4 @@
-"""A session's history as one block among those of a `Context` (SPEC D5 says what room that leaves)."""
+"""A session's history as one block of a `Context` (SPEC D5 defines its room)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trimtab.session.options import Options
 
 HISTORY = "history"
-"""Name of the block a session fills."""
+"""Name of the block that a session fills."""
 
 
 class Room(NamedTuple):
@@ -78,7 +78,7 @@ def _two_systems(where: str) -> ConfigurationError:
 
 
 def room_for_history(options: Options) -> Room:
-    """Return the tokens the history may have; none where the other blocks alone do not fit."""
+    """Return the tokens the history may have; none if the other blocks alone do not fit."""
     context = _whole(options)
     policy = replace(context.policy, blocks=context.blocks).without_callbacks()
     composition = compose(policy)
@@ -132,9 +132,8 @@ def _whole(options: Options) -> Context:
 
 
 def request_of(options: Options, messages: Sequence[Any], notes: tuple[str, ...]) -> Policy:
-    """Return the whole request: the other blocks, and the history as the session shows it.
-
-    What the session shows was chosen to fit the room, so that nothing more of it may leave.
+    """Return the whole request: the other blocks, and the history as the session shows it. The session chose
+    its view to fit the room, so nothing more of it may be evicted.
     """
     made = _whole(options)
     block = next(block for block in made.blocks if block.name == HISTORY)

@@ -1,4 +1,4 @@
-"""One operation of a session at a time, whichever thread or event loop it comes from."""
+"""One operation of a session at a time, from any thread or event loop."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class Place(NamedTuple):
         return cls(threading.get_ident(), task)
 
     def holds(self, other: Place) -> bool:
-        """Tell whether the other runs inside of what this one does: a hook, or a loop that a hook runs."""
+        """Tell whether the other runs inside this operation: in a hook, or in a loop of a hook."""
         return self.thread == other.thread and self.task in (None, other.task)
 
 
 @dataclass(eq=False, slots=True)
 class Waiter:
-    """One who stands in line."""
+    """A waiting caller."""
 
     place: Place
     blocks: bool
-    """Whether its thread stands still meanwhile."""
+    """Whether its thread is blocked meanwhile."""
     granted: Future[None] = field(default_factory=lambda: running_future())
 
     @property
@@ -51,7 +51,7 @@ class Waiter:
 
 @dataclass(eq=False, slots=True)
 class Asked:
-    """A summarizer that is being asked, and whatever it calls."""
+    """A running summarizer, and everything that it calls."""
 
     turns: SessionLock
     background: bool
@@ -64,7 +64,7 @@ _asked: ContextVar[tuple[Asked, ...]] = ContextVar("trimtab_asked", default=())
 
 
 def running_future() -> Future[None]:
-    """Make a future that who awaits it cannot cancel."""
+    """Make a future that its awaiter cannot cancel."""
     future: Future[None] = Future()
     future.set_running_or_notify_cancel()  # a running one refuses the `cancel()` of a task that awaits it
     return future
@@ -73,8 +73,8 @@ def running_future() -> Future[None]:
 class SessionLock:
     """A reentrant lock, shared by threads and by tasks of any event loop; first come, first served.
 
-    A task is passed over while the thread of its event loop stands still:
-    it could not take its turn, and what its thread waits for might wait for it.
+    A task is skipped while the thread of its event loop is blocked: it could not run, and its thread might
+    wait for an operation that waits for this task.
     """
 
     def __init__(self, session: str) -> None:
@@ -90,7 +90,7 @@ class SessionLock:
         self._still: set[int] = set()
 
     def in_child(self) -> bool:
-        """Begin anew after a fork, in the child; tell whether an operation was cut off by it."""
+        """Reset after a fork, in the child; tell whether the fork interrupted an operation."""
         owner, depth = self._owner, self._depth
         self._clear()
         here = Place(threading.get_ident(), None)
@@ -220,7 +220,7 @@ class SessionLock:
 
     @property
     def in_background(self) -> bool:
-        """True in what writes a summary in the background, and in what that calls."""
+        """True in code that writes a summary in the background, and in everything that it calls."""
         return any(one.turns is self and one.background and not one.over for one in _asked.get())
 
     def refuse_summarizer(self) -> None:

@@ -1,4 +1,4 @@
-"""Reading a session out of its log, no more of it than is asked for."""
+"""Reading a session from its log, only as much as requested."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def event_at(session: str, version: int, kind: str | None = None) -> Steps[Event
 
 
 def events_at(session: str, versions: Iterable[int], kind: str | None = None) -> Steps[dict[int, Event]]:
-    """Read events by their versions; those that stand behind one another with one request.
+    """Read events by their versions; consecutive ones with one request.
 
     Args:
         session: Its name.
@@ -135,7 +135,7 @@ def _read_summary(session: str, version: int, reader: MessageReader) -> Steps[Su
 
 
 def _read_recollection(session: str, state: State, reader: MessageReader) -> Steps[Recollection]:
-    """Read what was recalled; what a redacted message said is not recalled any more."""
+    """Read what was recalled, without redacted messages."""
     data = (yield from event_at(session, state.recollection, "recalled")).data
     versions = {version for members in data["units"] for version in members}
     told = yield from events_at(session, versions, "message")
@@ -149,7 +149,7 @@ def _read_recollection(session: str, state: State, reader: MessageReader) -> Ste
 
 
 def _explicit(state: State) -> set[int]:
-    """List the messages whose units a state names; no other rule says where these are."""
+    """List the messages whose units a state names, because no other rule finds them."""
     return {version for members in (*state.beside, *state.left) for version in members}
 
 
@@ -227,9 +227,8 @@ def _take_into_view(working_set: WorkingSet, waiting: Iterable[SessionUnit]) -> 
 
 
 def newest_hidden(session: str, working_set: WorkingSet, *, limit_tokens: int) -> Steps[list[SessionUnit]]:
-    """Read the units that wait and are not in view, newest first, until one passes a limit.
-
-    Complexity: reads them, and what is younger.
+    """Read the units that wait and are not in view, newest first, until one exceeds a limit. Complexity:
+    reads them, and what is younger.
     """
     state, found, left_tokens = working_set.state, list[SessionUnit](), limit_tokens
     back = UnitsBack(session, state, version=working_set.version, reader=working_set.reader)
@@ -296,7 +295,7 @@ def _waits(events: list[Event], reader: MessageReader) -> bool:
 
 
 def living_unit(session: str, working_set: WorkingSet, first: int) -> Steps[SessionUnit | None]:
-    """Find the unit that begins with a message, in view or not; None if a summary stands for it."""
+    """Find the unit that begins with a message, in view or not; None if a summary replaces it."""
     known = working_set.recent.get(first) or working_set.shown.get(first)
     if known is not None:
         return known
@@ -307,7 +306,7 @@ def living_unit(session: str, working_set: WorkingSet, first: int) -> Steps[Sess
 
 
 def opener_of(session: str, working_set: WorkingSet, first: int) -> Steps[SessionUnit | None]:
-    """Find the unit that opens the turn of a message: the nearest of the user's that may stand first."""
+    """Find the unit that opens the turn of a message: the user's nearest one that may come first."""
     pages = Pages(session, after=working_set.state.live - 1, before=first, newest_first=True)
     back = WayBack()
     while events := (yield from pages.next()):
@@ -419,7 +418,7 @@ def _runs(versions: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def recount(session: str, state: State, *, version: int, reader: MessageReader) -> Steps[State]:
-    """Add up again what is recent and what waits: with another counter."""
+    """Add up again what is recent and what waits, with another counter."""
     units = yield from live_units(session, state, stop=version + 1, reader=reader)
     return state.with_counts_of((unit.versions, unit.tokens) for unit in units)
 
@@ -462,7 +461,7 @@ def recount_moved(
 def recount_rewritten(
     state: State, old: Sequence[Event], new: Sequence[Event], reader: MessageReader, *, gone: Gone
 ) -> State:
-    """Say what is recent and what waits where messages say something else."""
+    """Recount what is recent and what waits after messages changed."""
     for event, instead in zip(old, new, strict=True):
         if event.version in gone:
             continue

@@ -23,13 +23,13 @@ from trimtab.strategies.fact_extractor import FACTS_TAG, Fact, facts_message
 from trimtab.strategies.summarizer import SUMMARY_TAG, role_notes, summary_message
 
 RESULT_TAG = "tool_result"
-"""The element the result of a call stands in that was summarized before it came."""
+"""The element around a late result whose call was already summarized."""
 
 RECALL_TAG = "recalled"
-"""The element a message stands in that was found again."""
+"""The element around a recalled message."""
 
 CLAMP_MARKER = "[text cut by trimtab; all of it: message {}]"
-"""Stands in a view where a result was cut; with the id of its event, which `Session.view_of` takes."""
+"""Marks the place in a view where a result was cut, with the id of its event for `Session.view_of`."""
 
 # Signs that leave no trace on a screen, and that a model may read over: Default_Ignorable_Code_Point and
 # category Cf of Unicode 16, controls that are no blanks, lone surrogates.
@@ -64,7 +64,7 @@ _REFERENCE = re.compile(r"(&#x?)([0-9a-f]+)", re.IGNORECASE)
 
 
 def imitations(text: str, /) -> list[int]:
-    """Return where in the text of a message an element begins that looks like a mark of trimtab's.
+    """Return where, in the text of a message, an element begins that looks like one of trimtab's marks.
 
     An element of one of its names, and its own name anywhere: `<summary>` alone is common in web pages.
     """
@@ -104,7 +104,7 @@ def escape_marks(format: Format, message: Dict, /) -> Dict:
 
 
 def result_as_text(format: Format, message: Dict, answers: Sequence[tuple[str, int | None]], /) -> Dict:
-    """Write the results of calls that are no longer in view as marked, escaped text.
+    """Write results whose calls are no longer in view as marked, escaped text.
 
     It stands there as something the user passes on: no role with more say than that. Where the message
     holds more than results, that stays beside them, and is said by who said it. `answers` are the call id and
@@ -132,31 +132,31 @@ def result_as_text(format: Format, message: Dict, answers: Sequence[tuple[str, i
 
 
 class Read(NamedTuple):
-    """What a format says of one message."""
+    """What a format tells about one message."""
 
     kind: str
     calls: tuple[str, ...]
     answers: tuple[str, ...]
     bound: bool
-    """Whether it belongs to the message it stands behind."""
+    """Whether it belongs to the message before it."""
     kept: bool
-    """Whether it stands for what was before it."""
+    """Whether it replaces everything before it."""
 
 
 class Shown(NamedTuple):
-    """A message as a view shows it, and whether that is how it was said."""
+    """A message as a view shows it, and whether it is unchanged."""
 
     message: Dict
     as_text: bool
-    """The result of a call that is not there."""
+    """The result of a missing call."""
     escaped: bool
     """It looked like a mark of trimtab's."""
     clamped: bool = False
     """A result in it was above its share."""
     origins: Origins = frozenset()
-    """Who said what it holds, also where it is shown as somebody else's."""
+    """The origins of its content, even if it is shown in another role."""
     whole: Dict | None = None
-    """How it is shown as long as it is the newest, where it is cut later."""
+    """How it is shown while it is the newest, if it is cut later."""
 
 
 class MessageReader:
@@ -174,20 +174,20 @@ class MessageReader:
 
     @property
     def system_apart(self) -> Any:
-        """The system text, where the wire form has it beside the messages and no context has it."""
+        """The system text, if the wire form keeps it outside the messages and no context has it."""
         options = self.options
         apart = options.context is None and not self.format.rules.system_in_messages
         return options.system if apart else None
 
     def fixed_tokens(self) -> int:
-        """Return what a request costs beside its messages."""
+        """Return the cost of a request in addition to its messages."""
         if self.options.context is not None:
             return 0
         # Without system text a summary or an anchor may come to stand first, and may be a system message.
         return self._beside(self._sizes, leads_system=self.system_message() is not None)
 
     def framing_tokens(self) -> int:
-        """Return what a request costs that has nothing in it."""
+        """Return the cost of an empty request."""
         return self._beside(sizes_for(self.options.tokens_by, [], Fixed()), leads_system=True)
 
     def _beside(self, sizes: Sizes, *, leads_system: bool) -> int:
@@ -245,7 +245,7 @@ class MessageReader:
         )
 
     def check(self, message: Dict, /) -> None:
-        """Refuse what no view could be sent with.
+        """Refuse a message with which no view could be sent.
 
         Raises:
             FormatError: It cannot be read, or has the role or the shape of another wire form.
@@ -274,7 +274,7 @@ class MessageReader:
         return tuple(call_id for _, call_id in pairing.unanswered)
 
     def leads(self, unit: SessionUnit, /) -> bool:
-        """Tell whether the provider takes a unit as the first of a conversation."""
+        """Tell whether the provider accepts a unit as the first of a conversation."""
         if unit.leads is None:
             first = next(iter(unit.members.values()))
             fault = self.format.order_fault(None, first, parted=True)
@@ -315,11 +315,11 @@ class MessageReader:
         )
 
     def _is_spared(self, said: Dict, message: Dict) -> bool:
-        """Tell whether a message that is cut is shown whole as long as it is the newest."""
+        """Tell whether a cut message is shown in full while it is the newest."""
         return said is not message and self._clamp is not None and self._clamp.spares_newest
 
     def origins(self, data: Mapping[str, Any], /) -> Origins:
-        """Tell who said what a message of the log holds: its form says it, and the host may have lowered it.
+        """Return the origins of a message of the log: by its form, and lowered by the host if so.
 
         Args:
             data: What the log has of it.
@@ -327,15 +327,15 @@ class MessageReader:
         return lower(self.format.origins(data["message"]), data.get("origin"))
 
     def check_origin(self, message: Dict, origin: object, /) -> OriginName | None:
-        """Return what the host says of a message where that lowers something.
+        """Return the origin that the host gave a message, if it lowers something.
 
         Raises:
-            ConfigurationError: It is no origin, or would give the message more say.
+            ConfigurationError: It is not an origin, or would raise the message's authority.
         """
         return None if origin is None else check_origin(self.format.origins(message), origin)
 
     def clamp(self, message: Dict, id: str | None, /) -> Dict:
-        """Cut what is too large; where, a marker says by which id the whole is found."""
+        """Cut what is too large; a marker has the id by which the full text is found."""
         clamp = self._clamp
         if clamp is None or id is None:
             return message
@@ -393,7 +393,7 @@ def _byte_count(slots: Iterable[TextSlot]) -> int:
 
 @dataclass(slots=True)
 class SessionUnit:
-    """Messages that stay or leave together and are not summarized yet."""
+    """Messages that are kept or evicted together and are not summarized yet."""
 
     first: int
     """Version of its first message."""
@@ -402,10 +402,10 @@ class SessionUnit:
     sizes: tuple[int, ...] = ()
     """Tokens of each."""
     origins: tuple[Origins, ...] = ()
-    """Who said what each of them holds."""
+    """The origins of each message."""
     tokens: int = 0
     as_text: int = 0
-    """Results among them that are shown as text, since their call is not there."""
+    """Results among them that are shown as text, because their call is missing."""
     clamped: int = 0
     """Messages with a result that was cut to its share."""
     escaped: int = 0
@@ -413,12 +413,12 @@ class SessionUnit:
     whole: dict[int, Dict] = field(default_factory=dict)
     """By version, those that are cut, as they are shown while they are the newest."""
     leads: bool | None = None
-    """Whether the provider takes it as the first of a conversation; None: nobody asked yet."""
+    """Whether the provider accepts it as the first of a conversation; None: not checked yet."""
     _copies: list[Dict] | None = None
-    """What views were given last, where it can be told whether somebody changed it since."""
+    """The copies in the last view, if it can be told whether they were changed since."""
 
     def take(self, version: int, shown: Shown, tokens: int, /) -> None:
-        """Take one more message."""
+        """Add a message."""
         # never in place: a property may be going through them in another thread
         self.members = {**self.members, version: shown.message}
         self.sizes = (*self.sizes, tokens)
@@ -463,13 +463,13 @@ class SessionUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A summary in force."""
+    """A current summary."""
 
     version: int
     text: str
     messages: int
-    """How many messages it stands for, those of the summaries before it included."""
+    """How many messages it replaces, including those of the summaries before it."""
     origins: Origins
-    """Who said what it stands for; none where trimtab did not note that yet, as before 0.2."""
+    """The origins of the messages it replaces; none if they were not recorded, as before 0.2."""
     message: Dict
     tokens: int

@@ -1,4 +1,4 @@
-"""What a session is made with, checked when it is made; what of it the log remembers."""
+"""The options of a session, checked when it is made, and the part that the log stores."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ class Clamp(NamedTuple):
     """Which tool results a view shows cut, and to what."""
 
     limit_tokens: int
-    """A result whose text has more is cut."""
+    """A result with a longer text is cut."""
     share_tokens: int
     """What is shown of it."""
     text_limit_tokens: int | None = None
-    """What is no result is cut, too, if it has more; None: it stays."""
+    """Other texts that are longer are cut, too; None: they are not cut."""
 
     @property
     def spares_newest(self) -> bool:
@@ -85,7 +85,7 @@ class Clamp(NamedTuple):
 
 
 def clamp_for(ratio: ResultRatio, whole_tokens: int, /) -> Clamp | None:
-    """Return what `max_result_ratio` means of a budget; None: no result is cut."""
+    """Return what `max_result_ratio` means for a budget; None: no result is cut."""
     if ratio is None:
         return None
     if ratio == "auto":
@@ -107,7 +107,7 @@ def session_budget(value: Any, counter: Any, tools: Any = None, /, *, model: str
 
 
 ResultRatio: TypeAlias = float | Literal["auto"] | None
-"""The largest share of a view that one result has; see `SessionOptions`."""
+"""The largest share of a view that one result may have; see `SessionOptions`."""
 
 SummaryMode = Literal["incremental", "rolling", "anchored"]
 """How a summary is continued; see `Session`."""
@@ -302,7 +302,7 @@ class SessionOptions:
     max_fact_tokens: Option[int | None] = by_default(None, Whole(1), before=None)
 
     def __post_init__(self) -> None:
-        """Check every value by itself."""
+        """Check every value separately."""
         check_each(self)
 
 
@@ -318,7 +318,7 @@ class SessionArguments(SessionOptions):
 
 @dataclass(slots=True)
 class RestoreArguments(SessionArguments):
-    """What a session is made of a snapshot with."""
+    """The options for making a session from a snapshot."""
 
     budget: BudgetLike | None = field(default=None, kw_only=True)
     data: Mapping[str, Any]
@@ -331,7 +331,7 @@ OPTIONS = tuple(_ABOUT)
 
 
 def given_in(options: Mapping[str, Any], function: str, /) -> dict[str, Any]:
-    """Return the options that are not left out.
+    """Return the options that are not omitted.
 
     Raises:
         TypeError: There is no such option; as Python says it of a function.
@@ -361,7 +361,7 @@ class Options(SessionOptions):
     """What the context leaves for the history at most, whatever its other blocks hold."""
 
     def __post_init__(self) -> None:
-        """Check every value, then those that hang together."""
+        """Check every value, then those that depend on each other."""
         check_each(self)
         self.hooks = SessionHooks.of(self.hooks)
         self.strategy = _cheapest_given(self.strategy, self.target_ratio)
@@ -395,7 +395,7 @@ class Options(SessionOptions):
         self.context, self.format = context, context.policy.format
 
     def measure_context(self) -> None:
-        """Find the room the other blocks leave for the history."""
+        """Find the room that the other blocks leave for the history."""
         if self.context is not None:
             self.measured = ()  # until it is known to be one
             blocks = require_context(self.context, self).blocks
@@ -405,7 +405,7 @@ class Options(SessionOptions):
 
     @property
     def context_changed(self) -> bool:
-        """True if blocks of the context are others than those that were measured."""
+        """True if the blocks of the context differ from those that were measured."""
         if self.context is None:
             return False
         blocks = self.context.blocks
@@ -466,12 +466,12 @@ class Options(SessionOptions):
         )
 
     def rank(self, query: str = "", messages: Sequence[Any] = ()) -> RankCall:
-        """Make the question to the ranker there is."""
+        """Make the question to the ranker."""
         ranker = cast("RankerLike", self.ranker)
         return RankCall(ranker, query, messages, f"ranker {name_of(ranker)}", _AWAIT_RANKER)
 
     def to_data(self) -> dict[str, Any]:
-        """Write what is plain data; of functions only that they were given."""
+        """Write plain data; of functions, only that they were passed."""
         return {
             **values_of(self, _DATA),
             "strategy": None if self.strategy is None else self.strategy.to_dict(),
@@ -496,22 +496,23 @@ class Options(SessionOptions):
 _AWAIT_RANKER = "await aadd(...) instead of calling add(...), and arecall(...) instead of recall(...)"
 
 FUNCTIONS = [name for name, about in _ABOUT.items() if not about.kept and name not in ("budget", "format")]
-"""What no log can keep, and no session that was made with it goes on without in silence (SPEC E12b)."""
+"""Options that no log can store; a session made with them does not silently continue without them (SPEC
+E12b)."""
 
 _DATA = [name for name, about in _ABOUT.items() if about.kept]
-"""What a log keeps as it is."""
+"""Options that a log stores unchanged."""
 
 _BEFORE = {name: about.before for name, about in _ABOUT.items() if about.before is not UNSET}
-"""What holds where a log is older than an option."""
+"""The values for a log that is older than an option."""
 
 
 def known_options(data: Mapping[str, Any], /) -> dict[str, Any]:
-    """Return the options a log or a snapshot remembers, those that came later by default."""
+    """Return the options in a log or a snapshot; newer options get their defaults."""
     return {**_BEFORE, "over_limit": False, **data}
 
 
 def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
-    """Return everything a session is made with: what is given, and of the rest what a log remembers."""
+    """Return all options of a session: those that were passed, and the others from the log."""
     try:
         data = known_options(data)
         values: dict[str, Any] = {**{name: data[name] for name in (*_DATA, "format")}, **given}
@@ -532,18 +533,18 @@ def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, 
 
 
 def functions_of(options: Options, /) -> dict[str, Any]:
-    """Return what no log can keep."""
+    """Return the options that no log can store."""
     return values_of(options, FUNCTIONS)
 
 
 def omitted_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
-    """Return what the session was made with and was left out now, as the log remembers it."""
+    """Return what the session was made with and is omitted now, as stored in the log."""
     known = data.get("given", {})
     return {name: known[name] for name in FUNCTIONS if known.get(name) and name not in given}
 
 
 def missing_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> str | None:
-    """Name a function the session was made with and was left out now; None if there is none."""
+    """Name a function that the session was made with and that is omitted now; None if there is none."""
     for kind, what in omitted_functions(data, given).items():
         name, article = function_name(kind, what), _ARTICLES.get(kind, "a ")
         return f"{article}{kind} ({name:.80})" if name else f"{article}{kind}"
@@ -573,7 +574,7 @@ def other_form(session: str, known: str, given: str) -> ConfigurationError:
 
 
 def _cheapest_given(value: Any, target_ratio: float) -> Cheapest | None:
-    """Return how deep cuts go where not `target_ratio` says it."""
+    """Return the depth of cuts if `target_ratio` does not set it."""
     if value is None:
         return None
     made = create_strategy(value) if isinstance(value, Mapping) else strategy_given(value)
@@ -599,7 +600,7 @@ def _cheapest_given(value: Any, target_ratio: float) -> Cheapest | None:
 
 
 def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
-    """Refuse an anchor that no view could be sent with."""
+    """Refuse an anchor with which no view could be sent."""
     check_message(anchor, format.name)
     if format.rules.lifts_system and format.kind(anchor) == "system":
         raise ConfigurationError(
@@ -625,8 +626,7 @@ _FIXED = {one.name for one in fields(SessionArguments)}
 
 
 def refuse_set(base: type, cls: type, name: str, /) -> None:
-    """Refuse to set what would be without effect: an option or a property of
-    `base`.
+    """Refuse an assignment without effect: to an option or a property of `base`.
 
     A name that a class derived from it declares, by a value or an annotation,
     is that class's own.

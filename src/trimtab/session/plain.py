@@ -1,4 +1,4 @@
-"""Copies of plain data: what goes into the log, and what comes out of it."""
+"""Copies of plain data that goes into the log or comes out of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DEEPEST = 200
 """Levels of nesting a message may have; JSON of other languages reads no more."""
 
 _LONGEST_BITS = 14_000
-"""Python writes and reads no whole number of more than 4,300 decimal digits."""
+"""Python neither writes nor reads a whole number of more than 4,300 decimal digits."""
 
 
 def plain_message(message: Any, /) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def copy_plain(value: Any, /) -> Any:
 
 
 def holds_texts(value: Any, /) -> bool:
-    """Tell whether plain data holds texts alone: then it is equal to nothing but what says the same."""
+    """Tell whether plain data contains only texts: then only identical data is equal to it."""
     if isinstance(value, (dict, list)):
         return all(map(holds_texts, value.values() if isinstance(value, dict) else value))
     return value is None or isinstance(value, str)

@@ -1,4 +1,4 @@
-"""Taking the newest message off a session; the log keeps it (SPEC E11)."""
+"""Removing the newest message of a session; the log keeps it (SPEC E11)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trimtab.stores import Event
 
 
 def pop_message(core: Core, *, made: str) -> Steps[Event | None]:
-    """Take off the newest message, and what repeats it; None if there is none.
+    """Remove the newest message, and what repeats it; None if there is none.
 
     `made` is the id of the event that says so: asked again after a lost answer, it takes off nothing more.
     """
@@ -66,7 +66,7 @@ def _uncover(core: Core, working_set: WorkingSet, versions: set[int]) -> Steps[i
 
 
 def _take_off(core: Core, working_set: WorkingSet, event: Event, first: int, before: State) -> Steps[None]:
-    """Have a message no longer: its calls wait no more, and calls it answered wait again."""
+    """Forget a message: its calls no longer wait, and calls that it answered wait again."""
     unit = yield from living_unit(core.session, working_set, first)
     if unit is None:
         raise CorruptSessionError(

@@ -1,4 +1,4 @@
-"""Which messages of the log were popped, known without reading what lies between (SPEC E11).
+"""Which messages of the log were popped, without reading the events between (SPEC E11).
 
 A pop takes the newest message there is, so that from that message to the event that says so nothing lives
 any more: a span of the log. Each such event lists the spans up to its own, and names the one before it where
@@ -37,11 +37,11 @@ class Gone:
 
 
 class WayBack:
-    """Events read from the newest back: a pop is met before the messages it took."""
+    """Events read from the newest back: a pop comes before the messages that it removed."""
 
     def __init__(self) -> None:
         self._border: int | None = None
-        """From this version on nothing met later lives any more; None: no pop was met."""
+        """From this version on, everything found later was popped; None: no pop was found."""
 
     def there(self, events: Iterable[Event]) -> Iterator[Event]:
         """List events, the newest first, without the messages that were popped."""
@@ -67,7 +67,7 @@ def gone_since(session: str, state: State, start: int) -> Steps[Gone]:
 
 
 def spans_with(session: str, state: State, span: Span) -> Steps[dict[str, object]]:
-    """Say what the event of a pop has to say of those before it."""
+    """Return what the event of a pop has to list of those before it."""
     spans, older = list[Sequence[int]](), state.popped
     while older and not spans:
         event = yield from _pop_at(session, older)

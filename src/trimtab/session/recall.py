@@ -54,7 +54,7 @@ class RecallTool:
         return self._session.format.tool_schema("recall", description=_ABOUT, parameters=parameters)
 
     def __call__(self, query: str, limit: int | None = None) -> str:
-        """Answer a call of the tool; with no more messages than the tool was made for.
+        """Answer a call of the tool, with at most as many messages as the tool allows.
 
         Args:
             query: What to look for, or the id of a message.
@@ -75,9 +75,8 @@ class RecallTool:
         return self._limit if limit is None or (type(limit) is int and limit > self._limit) else limit
 
     def _answer(self, events: Found) -> str:
-        """Write what was found, each marked and escaped: what it says is no instruction.
-
-        What was not looked at is told behind it.
+        """Write what was found, each marked and escaped: its text is not an instruction. Then say what was
+        not searched.
         """
         form = self._session.format
         texts = (one.data["text"] if one.kind == "fact" else form.transcript(one.message) for one in events)
@@ -91,7 +90,7 @@ class RecallTool:
 
 
 def not_all(events: Found) -> str:
-    """Say what was not looked at, and what to do."""
+    """Say what was not searched, and what to do."""
     return (
         f"Very many messages have these words: before message {events.since} not all of them were looked at."
         " More words that occur in what is looked for, or rarer ones, find more."
@@ -99,7 +98,7 @@ def not_all(events: Found) -> str:
 
 
 def _from(form: Format, event: Event) -> str:
-    """Say whose words a message or a fact holds."""
+    """Say whose words a message or a fact contains."""
     if event.kind == "fact":
         return from_attribute([event.data["origin"]] if event.data.get("origin") else ())
     return from_attribute(lower(form.origins(event.message), event.data.get("origin")))

@@ -39,13 +39,14 @@ from trimtab.stores import Event, Found, LoadRequest, SearchRequest, searchable_
 from trimtab.stores.search import fact_key
 
 PAGE = 256
-"""Messages a ranker is given at once, where it ranks all of them."""
+"""Messages per call of a ranker, if it ranks all of them."""
 
 _MOST_TERMS = 64
-"""Terms a question is searched by: of a longer one the first and the last, where it is asked."""
+"""Maximum number of search terms of a question: of a longer one the first and the last, where the question
+usually is."""
 
 _MOST_FOUND = 512
-"""Messages looked at for one question."""
+"""Maximum number of messages to read for one question."""
 
 _LEAST_TOKENS = 8
 """What a message takes at least: no more of them are looked for than have room."""
@@ -55,10 +56,10 @@ _FILLED = (9, 10)
 the room, what was found goes on to fit and the prompt stays as it is."""
 
 _REACH = 32
-"""Events behind the first message of a unit in which the rest of it is looked for."""
+"""How many events after the first message of a unit are searched for the rest of it."""
 
 _ATTEMPTS = 20
-"""How often what was found is written, while other writers are faster."""
+"""How often to retry writing what was found, while other writers are faster."""
 
 _WORDS = (
     "ok okay yes yeah yep no nope sure thank thanks pleas please go ahead continue continu next right good"
@@ -70,7 +71,7 @@ _ASSENTS = frozenset(form for word in _WORDS.split() for form in (word, stem(wor
 
 
 def recall_messages(core: Core, query: str, limit: int) -> Steps[Found]:
-    """Find messages that are not in view, and facts in force that are not."""
+    """Find messages and current facts that are not in view."""
     if not isinstance(query, str):
         raise ConfigurationError(f"a query must be a text, not {query!r:.80}", argument="query")
     limit = check_whole("limit", limit, least=1)
@@ -165,7 +166,7 @@ def _unseen(
 
 
 def _is_cut_out(reader: MessageReader, event: Event, terms: Collection[str]) -> bool:
-    """Tell whether a term stands only in what is cut out of a message in view."""
+    """Tell whether a term occurs only in the part that was cut from a message in view."""
     shown = reader.clamp(event.message, event.id)
     if shown is event.message:
         return False
@@ -216,16 +217,16 @@ def _score(core: Core, query: str, events: Sequence[Event]) -> Steps[dict[int, f
 
 
 def _top(scores: dict[int, float], events: Iterable[Event], limit: int) -> list[Event]:
-    """List those with the best scores; newer ones first where they have the same."""
+    """List those with the best scores; of equal ones the newer come first."""
     return nlargest(limit, events, key=lambda event: (scores[event.version], event.version))
 
 
 def recollect(core: Core, question: int, message: Dict) -> Steps[None]:
-    """Find what the log knows about a question that was just stored, and remember it with one event.
+    """Find what the log has about a question that was just stored, and record it in one event.
 
     A question without a word to look for, "yes, do it", is about what the one before was about: what was
-    recalled for that stays, and stays where it stands. The question is stored: a store that goes away here
-    costs what would be recalled, and nothing else.
+    recalled for that stays, and stays where it stands. The question is stored: if the store fails here, only
+    the recall is lost.
     """
     if not core.in_force.recall_ratio:
         return
@@ -270,7 +271,7 @@ def _tells(term: str) -> bool:
 def _recollection(
     core: Core, working_set: WorkingSet, question: int, query: str, terms: Sequence[str]
 ) -> Steps[Recollection]:
-    """Find as much about a question as has room."""
+    """Find as much about a question as there is room for."""
     before = _place(working_set, question)
     share = working_set.recall_share if working_set.state.has_left else 0
     limit_tokens, error = share * _FILLED[0] // _FILLED[1], None
@@ -301,9 +302,9 @@ def _recollection(
 
 
 def _place(working_set: WorkingSet, question: int) -> int:
-    """Say in front of which message what is recalled stands: the question, or a call that still waits.
+    """Return the message before which recalled text is placed: the question, or a call that still waits.
 
-    The result of a call stands directly behind it, though the user speaks before it comes.
+    The result of a call directly follows it, even if the user writes before it comes.
     """
     waiting = {members[0] for members, _ in working_set.state.waiting}
     before = [unit for unit in working_set.in_view() if unit.first < question]

@@ -1,4 +1,4 @@
-"""What is recalled for a question: units of the log, and the one message they stand in."""
+"""What is recalled for a question: units of the log, and the one message that shows them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RecalledUnit(NamedTuple):
     members: Members
     text: str
     origins: Origins
-    """Who said what it holds."""
+    """The origins of its content."""
 
 
 class Recalled(NamedTuple):
@@ -29,7 +29,7 @@ class Recalled(NamedTuple):
     message: Dict
     tokens: int
     versions: Members
-    """Of the messages that stand in it, ascending."""
+    """Versions of the messages in it, ascending."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,11 +37,11 @@ class Recollection:
     """What was found for a question."""
 
     before: int
-    """Version of the message in front of which it stands."""
+    """Version of the message that it precedes."""
     units: tuple[RecalledUnit, ...] = ()
     """The best first."""
     error: str | None = None
-    """Why the ranker was not gone by, if it failed."""
+    """Why the ranker's scores were not used, if it failed."""
     _chosen: tuple[object, Recalled | None] = field(default=(None, None))
     """What was chosen last, and among what."""
 
@@ -55,12 +55,12 @@ class Recollection:
 
 
 _MOST_REST = 63
-"""Questions for which a ranker that goes on failing is left alone."""
+"""Number of questions for which a repeatedly failing ranker is not called."""
 
 
 @dataclass(slots=True)
 class RankerFailures:
-    """How often a ranker failed in a row, and for how many questions it is left alone (SPEC E7)."""
+    """How often a ranker failed in a row, and for how many questions it is not called (SPEC E7)."""
 
     count: int = 0
     rest: int = 0
