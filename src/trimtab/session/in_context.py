@@ -132,8 +132,9 @@ def _whole(options: Options) -> Context:
 
 
 def request_of(options: Options, messages: Sequence[Any], notes: tuple[str, ...]) -> Policy:
-    """Return the whole request: the other blocks, and the history as the session shows it. The session chose
-    its view to fit the room, so nothing more of it may be evicted.
+    """Return the whole request: the other blocks, and the history as the session shows it.
+
+    The session chose its view to fit the room, so nothing more of it may be evicted.
     """
     made = _whole(options)
     block = next(block for block in made.blocks if block.name == HISTORY)

@@ -227,8 +227,9 @@ def _take_into_view(working_set: WorkingSet, waiting: Iterable[SessionUnit]) -> 
 
 
 def newest_hidden(session: str, working_set: WorkingSet, *, limit_tokens: int) -> Steps[list[SessionUnit]]:
-    """Read the units that wait and are not in view, newest first, until one exceeds a limit. Complexity:
-    reads them, and what is younger.
+    """Read the units that wait and are not in view, newest first, until one exceeds a limit.
+
+    Complexity: reads them, and what is younger.
     """
     state, found, left_tokens = working_set.state, list[SessionUnit](), limit_tokens
     back = UnitsBack(session, state, version=working_set.version, reader=working_set.reader)

@@ -75,8 +75,9 @@ class RecallTool:
         return self._limit if limit is None or (type(limit) is int and limit > self._limit) else limit
 
     def _answer(self, events: Found) -> str:
-        """Write what was found, each marked and escaped: its text is not an instruction. Then say what was
-        not searched.
+        """Write what was found, each marked and escaped: its text is not an instruction.
+
+        Then say what was not searched.
         """
         form = self._session.format
         texts = (one.data["text"] if one.kind == "fact" else form.transcript(one.message) for one in events)

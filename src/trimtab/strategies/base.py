@@ -1,7 +1,7 @@
-"""What a strategy is asked and answers: `Strategy`, `EvictionRequest`, `EvictionResult`, `Edit`.
+"""A strategy, its request and its answer: `Strategy`, `EvictionRequest`, `EvictionResult`, `Edit`.
 
-A strategy decides which units leave and which texts are cut. It is pure: it sees sizes through its
-request only, which answers them from what is known or from the counter.
+A strategy decides which units are evicted and which texts are cut. It is pure: it sees sizes only through its
+request, which knows them or asks the counter.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Strategy(Protocol):
 
 
 def as_strategy(value: object, /) -> Strategy:
-    """Return what was given as a strategy, if it can act as one.
+    """Return the argument if it can act as a strategy.
 
     Raises:
         ConfigurationError: It has no `evict` and `name`.
@@ -140,7 +140,7 @@ def as_strategy(value: object, /) -> Strategy:
 
 
 def _what(value: object) -> str:
-    """Say what was given for a strategy, and what to write."""
+    """Say what was passed as a strategy, and what to write instead."""
     if isinstance(value, type):
         return f"the class {value.__name__}: write {value.__name__}(...)"
     if isinstance(value, str):
@@ -536,7 +536,7 @@ def _roles(request: EvictionRequest, unit: Unit) -> set[str]:
 
 
 def _text_counter(request: EvictionRequest) -> Callable[[str], int]:
-    """Return what counts a text; a black box is asked what a message with it costs more than an empty one."""
+    """Return a function that counts a text; for a black box, as a message with it less an empty one."""
     sizes, message = request.sizes, request.history.format.message
     if isinstance(sizes.counter, AdditiveCounter):
         return sizes.counter.count_text
@@ -545,7 +545,7 @@ def _text_counter(request: EvictionRequest) -> Callable[[str], int]:
 
 
 def latest_words(history: History, /) -> str:
-    """Return what the latest message of the user says; "" if there is none."""
+    """Return the text of the user's latest message; "" if there is none."""
     at = history.latest_user
     if at is None:
         return ""
@@ -583,7 +583,7 @@ def strategy_data(strategy: Strategy, /) -> dict[str, Any]:
 
 
 def reads_newest(strategy: object, history: History | None = None, /) -> bool:
-    """Tell whether a strategy promises that no unit has a say that is older than those that fit.
+    """Tell whether a strategy promises that units older than those that fit have no influence.
 
     It says so by `reads`; one for which that depends on the conversation by `reads_in` as well.
 
@@ -596,19 +596,19 @@ def reads_newest(strategy: object, history: History | None = None, /) -> bool:
 
 
 def landmarks(strategy: object, history: History, /) -> Collection[int]:
-    """List messages that have a say for a strategy that reads the newest, however old they are."""
+    """List messages of any age that a strategy depends on although it reads the newest."""
     find: Any = getattr(strategy, "landmarks", None)
     found: Collection[int] = () if find is None else find(history)
     return found
 
 
 def clears_results(strategy: object, /) -> bool:
-    """Tell whether a strategy makes results smaller where that is needed, and lets nothing leave."""
+    """Tell whether a strategy makes results smaller if necessary, and evicts nothing."""
     return bool(getattr(strategy, "clears_results", False))
 
 
 def shrinks(strategy: object, history: History, sizes: Sizes, /, *, limit_tokens: int) -> Shrinks | None:
-    """Tell what a strategy may make smaller; None if nothing. Of one that does not say it: each result.
+    """Tell what a strategy may make smaller; None if nothing. If it does not say: each result.
 
     Args:
         strategy: The strategy.
@@ -629,21 +629,21 @@ def has_last_word(strategy: object, /) -> bool:
 
 
 def asks_model(strategy: object, /) -> bool:
-    """Tell whether a strategy may ask a model, or a function of the caller's, which is asked once."""
+    """Tell whether a strategy may call a model or a function of the caller, which is called once."""
     return bool(getattr(strategy, "asks_model", False))
 
 
 def follows_plan(strategy: object, /) -> bool:
-    """Tell whether a strategy cuts at `planned_cut` where that fits."""
+    """Tell whether a strategy cuts at `planned_cut` if that fits."""
     return bool(getattr(strategy, "follows_plan", False))
 
 
 def protect_roles(strategy: object, /) -> Collection[str]:
-    """List the roles of which no message leaves by a strategy."""
+    """List the roles whose messages a strategy never evicts."""
     roles: Collection[str] = getattr(strategy, "protect_roles", ())
     return roles
 
 
 def waits(strategy: object, /) -> bool:
-    """Tell whether a strategy may need something from outside, and is asked by its generator `evicting`."""
+    """Tell whether a strategy may need something from outside, so its generator `evicting` is called."""
     return hasattr(strategy, "evicting") and bool(getattr(strategy, "asks_model", True))

@@ -83,9 +83,9 @@ class Cascade:
         inner = (at for at, step in enumerate(steps) if isinstance(step, Cascade))
         self._skipped = min(leaves or 0, next(inner, len(steps)))
         self.clears_results = bool(leaves)
-        """True if the first steps make results small before anything leaves."""
+        """True if the first steps make results smaller before anything is evicted."""
         self.reads: Reads = "newest" if reads_newest(self._leaves) else "all"
-        """What the first step that lets something leave reads; the others get what it keeps."""
+        """What the first step that evicts something reads; the others get what it keeps."""
 
     def __repr__(self) -> str:
         return f"Cascade({', '.join(map(repr, self.steps))})"
@@ -169,7 +169,7 @@ class Cascade:
     def _going_on(
         self, request: EvictionRequest, answer: EvictionResult, later: tuple[Strategy, ...], *, at: int = 0
     ) -> Steps[EvictionResult]:
-        """Run the steps after one whose answer does not fit.
+        """Run the steps after one whose result does not fit.
 
         Args:
             request: What that was asked.

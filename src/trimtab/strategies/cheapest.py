@@ -1,4 +1,4 @@
-"""`Cheapest`: the oldest units leave as seldom, and as deep, as costs least under a prompt cache.
+"""`Cheapest`: evicts the oldest units at the frequency and depth that cost least under a prompt cache.
 
 A cut makes the provider write again what stands behind it; room that stays empty shows the model less. Of
 both together a cut costs least, at each call, if it frees the share of the room that `free_share` says: the
@@ -177,7 +177,7 @@ def _price_list(value: Any) -> CachePricing:
 
 
 def _pricing_data(pricing: CachePricing) -> str | dict[str, Any]:
-    """Write prices by the name they are known under, if it means just these."""
+    """Write prices as their name, if that name means exactly these."""
     try:
         known = pricing_for(pricing.name)
     except UnknownNameError:

@@ -1,4 +1,4 @@
-"""`ClampResults`: one large tool result is cut to its share before anything leaves."""
+"""`ClampResults`: a large tool result is cut to its share before anything is evicted."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ClampResults:
     keep_newest: bool = False
 
     def __post_init__(self) -> None:
-        """Check what was given."""
+        """Check the arguments."""
         if (self.max_tokens is None) == (self.max_ratio is None):
             both = "both are given" if self.max_tokens is not None else "neither is given"
             raise ConfigurationError(f"ClampResults takes either max_tokens or max_ratio, and {both}")
@@ -161,7 +161,7 @@ class ClampResults:
         return None if share < _LEAST_SHARE_TOKENS else (share, int(self.above_ratio * limit_tokens))
 
     def _edits(self, request: EvictionRequest) -> tuple[dict[int, dict[Path, str]], bool]:
-        """List what becomes of large messages, and tell whether all surely passes the limit then."""
+        """List the edits of large messages, and tell whether everything surely exceeds the limit then."""
         limit = request.constant_limit_tokens
         history, shares, edits = request.history, self.shares(limit), dict[int, dict[Path, str]]()
         if shares is None:
@@ -245,14 +245,14 @@ def _least_tokens(share_tokens: int) -> int:
 
 
 _LEAST_SHARE_TOKENS = 64
-"""A large result is not cut to less: a quarter of 256 tokens holds some forty words and the marker."""
+"""A large result is not cut to less: a quarter of 256 tokens has room for some forty words and the marker."""
 
 _LEAST_CUT_TOKENS = 16
 """A share of so many tokens is used by at least a half."""
 
 
 def text_room(history: History, sizes: Sizes, limit_tokens: int, /) -> int:
-    """Return what a text may have that can stay whole: the limit without what is in every request.
+    """Return the largest text that can be kept whole: the limit without what is in every request.
 
     Args:
         history: The conversation.
@@ -267,10 +267,10 @@ def text_room(history: History, sizes: Sizes, limit_tokens: int, /) -> int:
 
 
 HANDLE_MARKER = CUT_MARKER[:-1] + "; all of it: result of {}]"
-"""Stands where a result was cut; with the id of its call, by which the caller finds it."""
+"""Marks where a result was cut, with the id of its call, by which the caller finds it."""
 
 _HANDLE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-"""Ids that are written into a marker: the model chose them, and no text is to come in by one."""
+"""Ids that may be written into a marker: the model chose them, so they must not bring in any text."""
 
 
 def _handles(history: History, index: int) -> Mapping[int | None, str]:
@@ -292,7 +292,7 @@ def share_of(max_tokens: int | None, max_ratio: float | None, limit_tokens: int)
 
 
 _PROBE = "build.log, line 1,024: the 17th test of the parser failed; see the report for details.\n" * 8
-"""What a black box is asked about, to learn what its tokens are beside estimated ones."""
+"""A known text for a black box, to compare its tokens with estimated ones."""
 
 
 def text_size(sizes: Sizes, format: Format, /) -> CountText:
@@ -386,7 +386,7 @@ def _shorten_to(
 
 
 def _level(sizes: Sequence[int], room: int) -> int:
-    """Return the size down to which the largest must go for all to have room."""
+    """Return the size to which the largest must be cut so that all have room."""
     left = room
     for at, size in enumerate(sorted(sizes)):
         if size * (len(sizes) - at) > left:

@@ -27,7 +27,7 @@ from trimtab.strategies.strides import first_mark, marks_back
 __all__ = ["ClearToolResults"]
 
 DEFAULT_PLACEHOLDER = "[trimtab: tool result cleared]"
-"""What stands for a cleared result; marked as ours, so that a model does not take it for output."""
+"""The text in place of a cleared result; marked as trimtab's, so a model does not take it for output."""
 
 
 DEFAULT_TARGET_RATIO = 0.5
@@ -40,7 +40,7 @@ _MOST_APART = 64
 
 
 _Spared = dict[int, set[int | None]]
-"""Results that are left alone, by message and part; None: the message is one."""
+"""Results that are not changed, by message and part; None: the message is one."""
 
 
 class _Blanks(NamedTuple):
@@ -50,7 +50,7 @@ class _Blanks(NamedTuple):
     """Their messages, ascending; a message of several results stands here once for each of them."""
     texts: list[Mapping[Path, str]]
     saved_tokens: list[int]
-    """What each saves where those before it are blank."""
+    """The tokens each saves if those before it are blank."""
 
     def until(self, count: int) -> _Blanks:
         """Return the oldest ones."""
@@ -166,7 +166,7 @@ class ClearToolResults:
         return EvictionResult(kept=units, edits=edits, fits=fits, actions=("cleared",) if edits else ())
 
     def _plan(self, request: EvictionRequest, blanks: _Blanks) -> EvictionResult:
-        """Blank what the plan says, and leave the cut that belongs to it to the window behind."""
+        """Blank the planned results; the window that follows makes the cut that belongs to the plan."""
         plan = _Plan(as_planned_for(request.later[0], request), blanks, self)
         border, cut = plan.places()
         blanks = blanks.before(border)
@@ -318,7 +318,7 @@ def _results_in(history: History, index: int) -> list[int | None]:
 
 
 def _tools_answered(request: EvictionRequest) -> dict[tuple[int, int | None], str]:
-    """Map results, by message and part, to the names of the tools that gave them.
+    """Map results, by message and part, to the names of the tools that returned them.
 
     Near a cut each result stands behind its call, so that nothing else has to be read: of 10,000 messages a
     fortieth of the time. Results without ids are told by all there are, unless an id made of the tool's name
@@ -415,7 +415,7 @@ class _Plan:
         return stop
 
     def places(self) -> tuple[int, int]:
-        """Return before which message results are cleared, and at which to cut; 0 where nothing leaves."""
+        """Return the message before which results are cleared, and the place of the cut; 0: no cut."""
         history, count = self._history, self._history.count
         border = self._border(count)
         newer, cut = border, self._oldest

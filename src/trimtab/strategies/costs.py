@@ -1,4 +1,4 @@
-"""What messages and units cost: `Costs`, by which a strategy adds up what is to stay."""
+"""The costs of messages and units: with `Costs`, a strategy adds up what it keeps."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Edits = Mapping[int, Mapping[Path, str]]
 
 
 class Costs:
-    """What the messages of a request cost as earlier steps made them, in tokens.
+    """The costs, in tokens, of the messages of a request after earlier steps.
 
-    Each message is counted when it is asked for, and once. With a counter that is a black box over lists
-    sizes are shares of what it says of the whole, and only `total` asks it.
+    Each message is counted once, when its cost is read. With a black-box counter, sizes are shares of its
+    count of the whole, and only `total` calls it.
     """
 
     __slots__ = ("_inserted_tokens", "_sums", "_with_texts", "edits", "history", "insertions", "sizes")
@@ -49,7 +49,7 @@ class Costs:
         self.insertions = insertions
         self._inserted_tokens: int | None = None if insertions else 0
         self._sums: tuple[list[int], list[int]] | None = None
-        """The messages that were edited, ascending, and what all before each add to the size."""
+        """The messages that were edited, ascending, with the change in size from all before each."""
         # Texts are known by the object that holds them: steps of a Cascade hand on the same one, and to
         # compare long texts would take as long as to count them.
         self._with_texts: dict[int, tuple[Mapping[Path, str], int]] = {}
@@ -121,7 +121,7 @@ class Costs:
     def rest(
         self, index: int, texts: Mapping[Path, str] | None, parts: Collection[int] | None = None, /
     ) -> int:
-        """Return the tokens of what remains of a message.
+        """Return the tokens of the remaining part of a message.
 
         Args:
             index: Of the message.
@@ -136,7 +136,7 @@ class Costs:
         return self.sizes.message(keep_parts(self.history, index, message, parts), index)
 
     def insertion(self, insertion: Insertion, /) -> int:
-        """Return the tokens of a message that is put in.
+        """Return the tokens of an inserted message.
 
         Args:
             insertion: The message, and where.
@@ -207,7 +207,7 @@ class Costs:
         return added
 
     def units(self, units: Sequence[Unit], /) -> int:
-        """Return the tokens of units without what a request costs beside them.
+        """Return the tokens of units, without the other costs of a request.
 
         Args:
             units: Units of the request, in order.
@@ -240,7 +240,7 @@ class Costs:
         Args:
             units: Units of the request, in order.
             edits: Texts to replace, by message, on top of those of earlier steps.
-            insertions: Messages to put in, beside those of earlier steps.
+            insertions: Messages to insert, in addition to those of earlier steps.
         """
         merged = merge_edits(self.edits, edits.items()) if edits else self.edits
         if isinstance(self.sizes, Shares):
@@ -278,11 +278,11 @@ class Costs:
         return self._put_in_tokens() + least, self._put_in_tokens() + most
 
     def most_fixed_tokens(self) -> int:
-        """Return the most that `fixed_tokens` may come to in what remains of this conversation."""
+        """Return the maximum of `fixed_tokens` for any rest of this conversation."""
         return self._put_in_tokens() + self.sizes.most_fixed_tokens(self.history.leads_system)
 
     def _put_in_tokens(self) -> int:
-        """Return the tokens of what earlier steps put in."""
+        """Return the tokens of messages that earlier steps inserted."""
         if self._inserted_tokens is None:
             self._inserted_tokens = sum(map(self.insertion, self.insertions))
         return self._inserted_tokens

@@ -37,7 +37,7 @@ class _Past(NamedTuple):
     copies: Copies
     """The messages as they were."""
     sums: list[int]
-    """What stands before each, and all together, in tokens."""
+    """The tokens before each, and of all together."""
     users: list[int]
     """Messages of the user."""
     calls: list[int]
@@ -135,7 +135,7 @@ class Course:
         )
 
     def _read(self, past: _Past, start: int) -> tuple[list[int], list[int], list[int]]:
-        """Read and count what is new."""
+        """Read and count the new messages."""
         request, history, head, count = self._request, self._history, self._head, self._count
         if count - start > _FEW and request.additive:  # in one go, which takes less time than one by one
             request.sizes.walk(history, head + start, sys.maxsize)
@@ -153,7 +153,7 @@ class Course:
         return self._history.messages_between(self._head + start, self._head + stop)
 
     def _cuts_of(self, past: _Past) -> list[_Cut]:
-        """List what was decided about calls that are the same now."""
+        """List the decisions about calls that have not changed."""
         if past.asked != (self._fixed, self._room):
             return []
         calls = [*self._calls, self._count]

@@ -1,4 +1,4 @@
-"""`HeldCut`: results are cut, and the cut of the call before holds as long as what is behind it fits."""
+"""`HeldCut`: cuts results, and keeps the previous call's cut while everything after it fits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HeldCut:
     """
 
     planned_cut: int
-    """Where the call before was cut; 0: nowhere."""
+    """Where the previous call was cut; 0: nowhere."""
     target_ratio: float
     """What stays where it is cut anew, as a share of the limit."""
     known: Known

@@ -18,7 +18,7 @@ __all__ = ["must_stay", "take_best"]
 
 
 def must_stay(request: EvictionRequest) -> tuple[list[int], list[Unit], EvictionResult | None]:
-    """Count everything, and find what must stay.
+    """Count everything, and find what must be kept.
 
     Returns:
         Its places in the row of the request, its units, and the answer where these alone do not fit.
@@ -168,7 +168,7 @@ class _Places:
 
 
 def _is_row(unit: Unit) -> bool:
-    """Tell whether nothing stands between the messages of a unit."""
+    """Tell whether the messages of a unit are consecutive."""
     return unit.indices[-1] - unit.indices[0] + 1 == len(unit.indices)
 
 
@@ -183,7 +183,7 @@ def _turn_of(request: EvictionRequest) -> LastTurn | None:
 
 
 class _Greedy:
-    """Takes unit after unit while there is room, each with what it needs in front of it."""
+    """Takes unit after unit while there is room, each with its opener."""
 
     def __init__(self, request: EvictionRequest, stays: list[Unit]) -> None:
         self._request = request

@@ -1,4 +1,4 @@
-"""What a unit needs in front of it, where not every message may come first: its opener."""
+"""The opener of a unit: what it needs before it if not every message may come first."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Openers:
         return None if index is None or self.leads(span) else self.before(index)
 
     def leads(self, span: Span) -> bool:
-        """Tell whether the provider takes a unit as the first."""
+        """Tell whether the provider accepts a unit as the first."""
         index = self.says(span)
         return index is not None and self._leads(span, index)
 
@@ -176,7 +176,7 @@ def with_thinking(
 
 
 def speaks_in(turn: LastTurn, unit: Unit) -> bool:
-    """Tell whether a unit begins with a message of the model's and stands in the last turn."""
+    """Tell whether a unit begins with a message of the model and is in the last turn."""
     return (unit.kind == "assistant" or isinstance(unit, Stretch)) and turn.holds(unit.indices[-1])
 
 
@@ -192,7 +192,7 @@ def _first_of(unit: Unit) -> int:
 
 
 def begin_of(history: History) -> int:
-    """Return the first message that is no leading system message."""
+    """Return the first message that is not a leading system message."""
     first = history.head
     while first < history.count and history.kind(first) == "system":
         first += 1

@@ -1,4 +1,4 @@
-"""`PriorityBased`: the units with the best scores stay, wherever they are."""
+"""`PriorityBased`: keeps the units with the best scores, wherever they are."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class PriorityBased:
     score_name: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot score."""
+        """Refuse an argument that cannot score."""
         score = self.score
         if isinstance(score, (str, Mapping)):
             weights = weights_of(score)
@@ -123,7 +123,7 @@ class PriorityBased:
         return EvictionResult(kept=kept, actions=("evicted",))
 
     def _scores(self, request: EvictionRequest) -> Steps[list[float]]:
-        """Score every message that is still there; in a plan by role where a function is async."""
+        """Score every remaining message; in a plan by role if the function is async."""
         if isinstance(self.score, Weights):
             return weigh(request, self.score)
         indices, scores = messages_of(request), None

@@ -1,4 +1,4 @@
-"""`Relevant`: the newest part stays for the thread, and of the rest what the question is about."""
+"""`Relevant`: keeps the newest units for the thread, and those of the rest that concern the question."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class Relevant:
         return found
 
     def _scores(self, request: EvictionRequest) -> Steps[list[float]]:
-        """Score every message that is still there; in a plan by words where a ranker is async."""
+        """Score every remaining message; in a plan by words if the ranker is async."""
         if isinstance(self.score, Weights):
             return weigh(request, self.score, query=self.query)
         indices = messages_of(request)
@@ -188,7 +188,7 @@ class Relevant:
 
 
 class _Gap:
-    """The line that stands where messages were left out, and those of earlier fits that came back."""
+    """The line that marks a gap, and the lines of earlier fits that came back."""
 
     __slots__ = ("_text", "old")
 
@@ -226,7 +226,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _mark_gaps(request: EvictionRequest, stays: list[int], ranked: list[int], gap: _Gap) -> EvictionResult:
-    """Choose what stays beside a line for each gap."""
+    """Choose what to keep together with a line for each gap."""
     choose = _with_lines if request.additive else _with_lines_by_halves
     if (found := choose(request, stays, ranked, gap)) is not None:
         return EvictionResult(kept=found[0], insertions=found[1], actions=("evicted",))

@@ -304,7 +304,7 @@ class Walked(Sequence[Unit]):
 
 
 def span_stays(request: EvictionRequest, span: Span) -> bool:
-    """Tell whether a unit may not leave, without making it."""
+    """Tell whether a unit must be kept, without building it."""
     return span[2] != "free" or span[0] in request.protected
 
 

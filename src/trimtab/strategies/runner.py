@@ -1,7 +1,7 @@
-"""The runner: asks a strategy, holds it to its contract, and says what stays.
+"""The runner: calls a strategy, checks its contract, and returns what is kept.
 
-A strategy is trusted with the decision and with nothing else. What it answers is looked over and
-summed up again here; a breach is a `StrategyContractError`, never a wrong request.
+A strategy is trusted with the decision and with nothing else. Its answer is checked and summed up again here;
+a breach is a `StrategyContractError`, never a wrong request.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def breach(name: str, what: str) -> NoReturn:
 
 
 def checked_answer(result: object, request: EvictionRequest, name: str) -> EvictionResult:
-    """Return what a strategy answered, every value of it of the right kind.
+    """Return a strategy's answer after checking the kind of every value.
 
     Raises:
-        StrategyContractError: It is no EvictionResult, or holds what no result may hold.
+        StrategyContractError: It is not an EvictionResult, or has a value that no result may have.
     """
     if not isinstance(result, EvictionResult):
         breach(name, f"returned {type(result).__name__}, not EvictionResult")
@@ -86,7 +86,7 @@ def _check_units(kept: Sequence[object], name: str) -> None:
 
 
 def _is_unit(unit: object) -> bool:
-    """Tell whether a value may be a unit: one that was made by hand may hold anything."""
+    """Tell whether a value may be a unit: one that was made by hand may contain anything."""
     if not isinstance(unit, Unit) or type(unit.indices) is not tuple or not isinstance(unit.parts, Mapping):
         return False
     return bool(unit.indices) and _are_places(unit.indices)
@@ -97,7 +97,7 @@ def _are_places(values: Iterable[object]) -> bool:
 
 
 def _show(value: object) -> str:
-    """Show what a strategy answered, whatever it is."""
+    """Show a strategy's answer, of any kind."""
     return f"a unit of {reprlib.repr(value.indices)}" if isinstance(value, Unit) else reprlib.repr(value)
 
 
@@ -107,7 +107,7 @@ def _check_sequence(value: object, field: str, name: str) -> None:
 
 
 def _check_edit(edit: object, name: str) -> None:
-    """Check that an edit gives text by the places of one message."""
+    """Check that an edit has texts by their paths in one message."""
     if not isinstance(edit, Edit):
         breach(name, f"answers {edit!r} among its edits, which is no Edit")
     if type(edit.index) is not int:
@@ -120,7 +120,7 @@ def _check_edit(edit: object, name: str) -> None:
 
 
 def _check_insertion(insertion: object, request: EvictionRequest, name: str) -> None:
-    """Check that what is put in is a message with a place, and would be taken by the provider."""
+    """Check that an insertion is a message with a place, and that the provider would accept it."""
     if not isinstance(insertion, Insertion):
         breach(name, f"answers {insertion!r} among its insertions, which is no Insertion")
     if type(insertion.at) is not int or not 0 <= insertion.at < request.history.count:
@@ -222,7 +222,7 @@ class Settled:
     cause: Exception | None = None
     """What failed on the way."""
     reasons: Mapping[int, Reason] = field(default_factory=dict)
-    """Why single messages were evicted or changed, where it is not `reason`."""
+    """Why single messages were evicted or changed, if not for `reason`."""
     bare: frozenset[int] = frozenset()
     """Messages that stay without their thinking; these alone may be behind the cut."""
 
@@ -273,12 +273,12 @@ class Settled:
 
 
 def run(strategy: Strategy, request: EvictionRequest) -> Settled:
-    """Ask a strategy and check what it answers; see `steps`."""
+    """Call a strategy and check its answer; see `steps`."""
     return drive(steps(strategy, request))
 
 
 def steps(strategy: Strategy, request: EvictionRequest, *, cut_newest: bool = False) -> Steps[Settled]:
-    """Ask a strategy and check what it answers; yields what it needs from outside.
+    """Call a strategy and check its answer; yields what it needs from outside.
 
     Args:
         strategy: Whom to ask.
@@ -336,7 +336,7 @@ def _with_newest_cut(
 
 
 def _settle(request: EvictionRequest, result: EvictionResult, name: str) -> Settled:
-    """Check a result against the conversation, and say what stays."""
+    """Check a result against the conversation, and return what is kept."""
     settled = _settle_cut(request, result, name) or _settle_units(request, result, name)
     settled.actions = result.actions if result.actions is not None else (name,)
     settled.reason = result.reason
@@ -354,7 +354,7 @@ def _settle(request: EvictionRequest, result: EvictionResult, name: str) -> Sett
 
 
 def check_step(request: EvictionRequest, result: EvictionResult, name: str) -> None:
-    """Check what a step of a Cascade answers, so that the error names the step.
+    """Check the answer of a step of a Cascade, so the error names the step.
 
     Raises:
         StrategyContractError: It splits or invents units, loses what must stay, or edits what it may not.
@@ -520,7 +520,7 @@ def _answer_behind(request: EvictionRequest, index: int) -> Unit | None:
 
 
 def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) -> list[Unit]:
-    """Look the kept units over: ours, whole, once each, in order, none missing that must stay."""
+    """Check the kept units: ours, whole, once each, in order, and none missing that must be kept."""
     cut = result.cut
     if cut is None:
         places = _places(request.told, result.kept, name)
