@@ -1,4 +1,4 @@
-"""Redaction: words that are no longer there, in messages and in what repeats them (SPEC E11).
+"""Redaction: removing words from messages and from everything that repeats them (SPEC E11).
 
 It costs what it touches. Each summary that may repeat a message is looked through once, and stays as it is
 where it does not. One that does has the repeated words overwritten, so that those that go on from it go on;
@@ -35,10 +35,11 @@ WhereLike: TypeAlias = str | re.Pattern[str] | Callable[[Event], object]
 """Which messages: a regular expression to search for in each of them, or a function of its event."""
 
 TURN = 16
-"""Texts that are looked through before others have their turn."""
+"""Number of texts to search before other tasks run."""
 
 MOST_AGAIN = 4
-"""Summaries that are made again after a redaction, with a call each; where more repeat it they are mended."""
+"""Most summaries that are written again after a redaction, with a call each; if more repeat it, they are
+mended."""
 
 
 class Redaction(list[Event]):
@@ -115,7 +116,7 @@ def redact_messages(
     *,
     made: str,
 ) -> Steps[Redaction]:
-    """Overwrite what messages say, and what summaries and facts repeat of it.
+    """Overwrite the text of messages, and its repetitions in summaries and facts.
 
     `made` is the id of the event that says so: asked again after a lost answer, or where the store could not
     clean its files, it adds nothing more.
@@ -151,7 +152,7 @@ class Where:
 
     @classmethod
     def of(cls, given: object) -> Where:
-        """Check what was given."""
+        """Check the arguments."""
         if isinstance(given, str):
             try:
                 given = re.compile(given)
@@ -208,7 +209,7 @@ def _find(core: Core, where: Where) -> Steps[list[Event]]:
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """What is to be overwritten."""
+    """What to overwrite."""
 
     targets: list[Event]
     traces: Traces
@@ -217,9 +218,9 @@ class Work:
     facts: list[Event]
     """The same of facts."""
     mended: list[Event] = field(default_factory=list)
-    """Summaries as they are to be."""
+    """Summaries in their new form."""
     stale: AbstractSet[int] = frozenset()
-    """Those that are taken back."""
+    """Summaries that are taken back."""
     forgotten: list[Event] = field(default_factory=list)
     """Facts that come from the messages, or repeat them."""
 
@@ -283,7 +284,7 @@ def _to_be_made_again(
 
 
 def _carry_out(core: Core, working_set: WorkingSet, work: Work, *, made: str) -> Steps[Redaction]:
-    """Write down what was overwritten, and go on from there."""
+    """Write what was overwritten to the log, and continue from there."""
     state, redact = working_set.state, working_set.reader.format.redact
 
     def overwrite(event: Event) -> Event:
@@ -326,7 +327,7 @@ def _carry_out(core: Core, working_set: WorkingSet, work: Work, *, made: str) ->
 
 
 _PARTS = ("facts", "stale", "mended", "misattributed", "left")
-"""What an event of a redaction has beside the messages."""
+"""The data of a redaction's event other than the messages."""
 
 
 def _without_text(event: Event) -> Event:
@@ -350,7 +351,7 @@ def _rest_in_force(
 
 
 def _redacted_again(core: Core, done: Event) -> Steps[Redaction]:
-    """Have the store go on with a redaction it has: it knows the append by its id."""
+    """Let the store continue a redaction that it already has: it knows the append by its id."""
     names = {name: done.data.get(name, ()) for name in ("events", *_PARTS)}
     asked = tuple(dict.fromkeys(one for ids in names.values() for one in ids))
     stored: list[Event] = yield LoadRequest(session=core.session, ids=asked)

@@ -46,16 +46,16 @@ T = TypeVar("T")
 
 @dataclass(eq=False, slots=True)
 class Writing:
-    """A summary that is being written in the background."""
+    """A summary in progress in the background."""
 
     job: Job | FactJob
     loop: asyncio.AbstractEventLoop | None
-    """Where a task writes it; None: a thread does."""
+    """The event loop, if a task writes it; None: a thread does."""
     summaries: int
-    """How many may be written, one after the other, while enough goes on waiting; readings for facts too."""
+    """How many may be written in sequence while enough messages wait; the same for facts."""
     done: Future[None] = field(default_factory=running_future)
     task: asyncio.Task[None] | None = None
-    """Held here, since an event loop does not."""
+    """Kept here, because an event loop does not keep it."""
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
@@ -79,7 +79,7 @@ def _ends_with_process(store: Store) -> bool:
 
 
 def _store_of(given: StoreLike) -> Store:
-    """Return a store that was given, or opened by where it is."""
+    """Return the store, or open it by its path or URL."""
     if isinstance(given, Store):
         return given
     if isinstance(given, (str, PathLike)):
@@ -93,7 +93,7 @@ class RunnerHolder:
     """An object with a runner, and so with locks and a store."""
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be copied or pickled: nothing of that is of use in a copy.
+        """Refuse to be copied or pickled: a copy would be useless.
 
         Raises:
             CopyError: Always, with what to write instead.
@@ -148,7 +148,7 @@ class Runner:
         *args: P.args,
         **named: P.kwargs,
     ) -> T:
-        """Run an operation; then begin so many summaries in the background, at most."""
+        """Run an operation; then begin at most this many summaries in the background."""
         with self._lock:
             done = self.retry.call(
                 lambda: run(self._whole(operation(self.core, *args, **named)), self._perform)
@@ -183,7 +183,7 @@ class Runner:
         return perform(effect, self.store, self.core.incarnation(), self._lock.question)
 
     async def _awhole(self, steps: Steps[T]) -> T:
-        """Run an operation; what it writes is awaited even where it is cancelled: it may be stored."""
+        """Run an operation; its writes are awaited even if it is cancelled: they may be stored."""
         return await arun(
             steps,
             lambda effect: aperform(effect, self.store, self.core.incarnation(), self._lock.question),
@@ -205,7 +205,7 @@ class Runner:
         return ", ".join([*said, f"model {options.model}"] if options.model is not None else said)
 
     def working_set(self, *, may_block: bool = False) -> WorkingSet:
-        """Return where the session stands, read from the store only where that holds up nobody."""
+        """Return the state of the session, read from the store only if that blocks no event loop."""
         core = self.core
         if core.working_set is not None:
             return core.working_set
@@ -221,7 +221,7 @@ class Runner:
         return self.run(Core.ready)
 
     def check_summarizer(self, *, sync_in_background: bool = False) -> None:
-        """Refuse a summarizer, or a fact extractor, that would have to be awaited."""
+        """Refuse an async summarizer or fact extractor."""
         core = self.core
         if core.working_set is None and core.last_working_set is None:  # what was left out, its log says
             self.run(Core.ready)
@@ -241,13 +241,13 @@ class Runner:
             )
 
     def check_ranker(self) -> None:
-        """Refuse a ranker that would have to be awaited, where a question asks it."""
+        """Refuse an async ranker, if a question needs it."""
         options = self.core.in_force
         if options.recall_ratio and options.ranker is not None and (call := options.rank()).is_async:
             raise call.refusal()
 
     def fork_target(self, id: str | None, store: StoreLike | None) -> tuple[Store, str]:
-        """Say where a fork is kept, and by which name."""
+        """Return the store and the name of a fork."""
         target = self.store if store is None else _store_of(store)
         name = secrets.token_hex(16) if id is None else check_session_name(id)
         if name == self.id and target is self.store:
@@ -272,7 +272,7 @@ class Runner:
         )
 
     def _whole(self, steps: Steps[T]) -> Steps[T]:
-        """Have an algorithm that is cut off in the middle, as by a cancellation, leave nothing half done."""
+        """Run an algorithm so that an interruption, such as a cancellation, leaves nothing half done."""
         try:
             return (yield from steps)
         except Exception:
@@ -282,7 +282,7 @@ class Runner:
             raise
 
     def begin_in_child(self) -> None:
-        """Begin anew after a fork: the threads, and what they were at, are the parent's."""
+        """Reset after a fork: the threads and their work are the parent's."""
         if self._lock.in_child():
             self.core.working_set = None
         self._writings = []
@@ -346,7 +346,7 @@ class Runner:
             warn(self.id, "no summary in the background", error)
 
     def _work(self, writing: Writing) -> None:
-        """Write a summary beside the conversation and put it in force; more where enough goes on waiting."""
+        """Write a summary in the background and use it; write more while enough messages wait."""
         try:
             with self._lock.question(background=True):
                 for _ in range(writing.summaries):
@@ -358,7 +358,7 @@ class Runner:
             self._end(writing)
 
     def _conclude(self, writing: Writing, conclusion: Conclusion) -> Steps[bool]:
-        """Carry out what came of a summary; True if the next one is to be written."""
+        """Apply the result of a summary; True if the next one should be written."""
         core = self.core
         if core.job is not writing.job:
             return False

@@ -21,16 +21,16 @@ from trimtab.stores.rows import is_name
 
 
 class Check(NamedTuple):
-    """What a value has to be."""
+    """What a value must be."""
 
     what: str
     """It in words."""
     fits: Callable[[Any, int], bool]
-    """Tells of a value, and of the version of the event it stands in, whether it is that."""
+    """Checks a value, given also the version of its event."""
     names: str = ""
     """The kind of the events it names by their versions; empty: it names none, or any."""
     optional: bool = False
-    """Whether it may be left out: what came later, or is said of some events alone."""
+    """Whether it may be omitted: it was added later, or is only in some events."""
 
 
 def _whole(value: Any, least: int, most: int) -> bool:
@@ -105,7 +105,7 @@ def _earlier(kind: str, *, least: int = 0) -> Check:
 
 
 def _by_now(kind: str, *, least: int = 0) -> Check:
-    """Check what a state names, which may be the event it stands in."""
+    """Check the events that a state names, which may include its own."""
     what = f"the version of an event of kind {kind}" if kind else "a version of the log"
     what = what if least > 0 else f"{what}, or {least}"
     return Check(what, lambda value, at: _whole(value, least, at), kind)
@@ -275,7 +275,7 @@ STATE: Mapping[str, Check] = {
         _SUM,
     ),
 }
-"""What the state in an event holds; what is left out is as at the start."""
+"""The state in an event; omitted values are the initial ones."""
 
 OPTIONS: Mapping[str, Check] = {
     "budget_tokens": _COUNT,
@@ -284,11 +284,11 @@ OPTIONS: Mapping[str, Check] = {
     "given": _NAMES,
     "over_limit": _maybe(_FLAG),
 }
-"""What the options in a log hold beside those of a session, which are checked as those that are given."""
+"""The options in a log other than those of a session, which are checked like passed ones."""
 
 
 def check_events(events: Iterable[Event], session: str, /) -> None:
-    """Refuse events no session can have written.
+    """Refuse events that no session can have written.
 
     Raises:
         CorruptSessionError: One is none; it says where, what stands there, and what has to.
@@ -308,14 +308,14 @@ def check_events(events: Iterable[Event], session: str, /) -> None:
 
 
 def check_kinds(events: Iterable[Event], kind: str | None, session: str, /) -> None:
-    """Refuse events that are named as what they are not; None: they may be of any kind."""
+    """Refuse events that are named as a wrong kind; None: any kind is allowed."""
     for event in events:
         if kind not in (None, event.kind):
             raise _fault(session, event, f"is named as an event of the kind {kind}, but is not one")
 
 
 def check_state(event: Event, session: str, /) -> None:
-    """Refuse a state no session can have been in.
+    """Refuse a state that no session can have had.
 
     Raises:
         CorruptSessionError: It is none.
@@ -405,7 +405,7 @@ _NEWER = "a newer one wrote it, so update this one (pip install --upgrade trimta
 
 
 def _other_kind(value: Any, check: Check, kinds: Sequence[str]) -> str | None:
-    """Say which event is named as what it is not; None: there is none."""
+    """Name an event that is named as a wrong kind; None if there is none."""
     if check is _ANSWER and value[1]:
         first, last = value
         if kinds[last - 1] != "facts" or set(kinds[first - 1 : last - 1]) != {"fact"}:
@@ -424,7 +424,7 @@ def _versions(value: Any) -> Iterator[int]:
 
 
 def _wrong_in(data: Any, table: Mapping[str, Check], at: int, where: str) -> str | None:
-    """Say what is wrong with what stands in an event; None: nothing is."""
+    """Say what is wrong with the data of an event; None if nothing is."""
     if not isinstance(data, Mapping):
         return f"has {where} {short_repr(data)}, and it is a mapping"
     prefix = f"{where}." if where else ""

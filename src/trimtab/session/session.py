@@ -1,4 +1,4 @@
-"""`Session`: a conversation that goes on for months, kept in a log and always shown so that it fits."""
+"""`Session`: a conversation of any length in a log, with a view that always fits."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ from trimtab.strategies.summarizer import SummarizerLike
 
 
 def set_clock(session: Session, clock: Callable[[], float], /) -> None:
-    """Have a session take its time from a function: a replay goes by that of its recording."""
+    """Make a session take its time from a function: a replay uses its recording's times."""
     session._runner.core.clock = clock
 
 
@@ -942,7 +942,7 @@ class Session(RunnerHolder):
         return f"<Session {self.id!r} in {self.store!r}: {self._runner.describe()}>"
 
     def _repr_html_(self) -> str:
-        """Show in a notebook where the session stands, as far as it was read. No content."""
+        """Show the state of the session in a notebook, as far as it was read. No content."""
         about = f"{self._runner.describe()}, in {repr(self.store).strip('<>')}"
         return status_fragment(f"Session {self.id}", about, self._runner.core)
 

@@ -36,22 +36,22 @@ from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store, Stor
 from trimtab.stores.rows import check_session_name
 
 VERSION = 2
-"""Of the form of a snapshot."""
+"""Version of the form of a snapshot."""
 
 UNSEALED = 1
-"""The form that has no seal yet: it is taken as it stands."""
+"""The form that has no seal yet: it is accepted without a check."""
 
 MOST_BUDGETS = 8
-"""How much of what waits, and is not in view, a snapshot without history keeps, in budgets."""
+"""How many budgets of waiting messages out of view a snapshot without history keeps."""
 
 TURN = 32
-"""Events that are written down before others have their turn: an event loop is not held up for a log."""
+"""Number of events to write before other tasks run, so a log does not block an event loop."""
 
 _COLUMNS = ("version", "id", "kind", "time", "data", "state")
 
 
 def snapshot_of(core: Core, *, history: bool) -> Steps[dict[str, Any]]:
-    """Write the options and events as plain data: every event, or those that are needed to go on."""
+    """Write the options and events as plain data: every event, or those needed to continue."""
     working_set = yield from core.ready()
     listed, digest = list[dict[str, Any]](), _Digest()
     if history:
@@ -70,7 +70,7 @@ def snapshot_of(core: Core, *, history: bool) -> Steps[dict[str, Any]]:
 
 
 def _write_down(events: Sequence[Event], listed: list[dict[str, Any]], digest: _Digest) -> Steps[None]:
-    """Write events down as plain data, and let others have their turn between some of them."""
+    """Write events as plain data, and let other tasks run in between."""
 
     def write(event: Event) -> None:
         listed.append({name: copy_plain(getattr(event, name)) for name in _COLUMNS})
@@ -140,14 +140,14 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
 
 
 def _translate_unit(event: Event, new: Mapping[int, int]) -> Event:
-    """Have a message name the one it belongs to by its new version."""
+    """Make a message name the one it belongs to by its new version."""
     if "joins" not in event.data:
         return event
     return replace(event, data={**event.data, "joins": new[event.data["joins"]]})
 
 
 def _translate_recollection(event: Event, new: Mapping[int, int]) -> Event:
-    """Have what was recalled name its messages by their new versions."""
+    """Make recalled messages be named by their new versions."""
     units = [[new[version] for version in members] for members in event.data["units"] if members[0] in new]
     before = min((here for there, here in new.items() if there >= event.data["before"]), default=0)
     question = new.get(event.data["question"], 0)
@@ -155,7 +155,7 @@ def _translate_recollection(event: Event, new: Mapping[int, int]) -> Event:
 
 
 def _only_recalled(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) -> Steps[list[Event]]:
-    """Read the messages that are in view as earlier text, and kept for nothing else."""
+    """Read the messages that are in view only as earlier text."""
     kept = {unit.first for unit in units}
     found = () if working_set.recollection is None else working_set.recollection.units
     versions = {version for unit in found if unit.members[0] not in kept for version in unit.members}
@@ -220,7 +220,7 @@ class _Digest:
         self._between = b""
 
     def take(self, event: Any) -> None:
-        """Take the next event."""
+        """Add the next event."""
         self._hash.update(self._between + _canonical(event))
         self._between = b", "
 
@@ -292,7 +292,7 @@ class Restored(NamedTuple):
 
     runner: Runner
     source: Store | None
-    """Where its log is to be copied from; None: it is where it belongs."""
+    """The store to copy its log from; None: it is in its place."""
 
 
 def read_snapshot(
@@ -335,7 +335,7 @@ def read_snapshot(
 
 
 def _check_options(data: Any, given: Mapping[str, Any], where: str) -> None:
-    """Refuse options no session can be made with, whatever it is given."""
+    """Refuse options with which no session can be made."""
     check_options(data, where)
     alone = {"format": given["format"]} if "format" in given else {}
     try:

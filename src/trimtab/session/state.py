@@ -1,4 +1,4 @@
-"""Where a session stands after an event: small, whatever the length of its log, and kept in each event.
+"""The state of a session after an event: small, whatever the length of its log, and stored in each event.
 
 Nothing else writes into a state: what an event makes of it is a method here, and what it needs to know of
 messages (their units, their tokens) is given to it.
@@ -20,7 +20,7 @@ Members = tuple[int, ...]
 """Versions of the messages of one unit, ascending."""
 
 Place = Literal["recent", "pending"]
-"""Where a unit is that is not summarized."""
+"""The place of a unit that is not summarized."""
 
 MAX_WAITING = 64
 """Calls without a result that are remembered; the result of an older one is shown as text."""
@@ -28,7 +28,7 @@ MAX_WAITING = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Which messages are recent, which wait, and what stands for the others.
+    """Which messages are recent, which wait, and what replaces the others.
 
     Messages from `cut` on are recent and those from `live` up to it wait, apart from the units named in
     `beside` (recent, though older) and `left` (waiting, though a message of theirs is elsewhere).
@@ -36,13 +36,13 @@ class State:
     """
 
     budget_tokens: int = 0
-    """Input tokens in force."""
+    """Current input tokens of the budget."""
     options: int = 0
-    """Version of the event with the options in force."""
+    """Version of the event with the current options."""
     anchors: int = 0
-    """Version of the event with the anchors in force; 0: those of the options."""
+    """Version of the event with the current anchors; 0: those of the options."""
     summary: int = 0
-    """Version of the summary in force; 0: none."""
+    """Version of the current summary; 0: none."""
     anchor_summary: int = 0
     """Version of the summary that became the anchor (mode "anchored"); 0: none."""
     newest_summary: int = -1
@@ -51,7 +51,8 @@ class State:
     recollection: int = 0
     """Version of the event that says what was recalled, and for which question; 0: nothing was."""
     cleared: int = 0
-    """Version of the event all began anew with; 0: none. What was said before is recalled for no question."""
+    """Version of the event that cleared the session; 0: none. What was said before is recalled for no
+    question."""
     live: int = 1
     cut: int = 1
     view: int = 0
@@ -82,25 +83,25 @@ class State:
     calls: int = 0
     """Calls of the model in the same time."""
     failures: int = 0
-    """Summaries that failed since the last one that did not."""
+    """Failed summaries since the last successful one."""
     retry_tokens: int = 0
-    """Pending tokens from which the summarizer is asked again after a failure."""
+    """Waiting tokens at which the summarizer is called again after a failure."""
     facts: FactRecord = field(default_factory=FactRecord)
-    """Which facts are in force, and how far the log was read for them."""
+    """Which facts are current, and how far the log was read for them."""
     popped: int = 0
-    """Version of the newest event that took a message off; 0: there is none."""
+    """Version of the newest event that popped a message; 0: there is none."""
     aside_tokens: int = 0
     """Tokens of all units that ever stopped being recent: what the distance between failures goes by."""
     epoch: int = 0
     """Grows by what makes a summary that is being written stale: clear, undo, redact, anchors."""
     calibration: Calibration = field(default_factory=Calibration)
-    """What the provider reported, and what that taught."""
+    """What the provider reported, and what was learned from it."""
 
     # Two borders say where nearly every message is, at any length of the log. What they do not say is
     # listed by unit, and that is bounded: a unit is beside a border if it is pinned, or waits for a result.
 
     def place(self, first: int, /) -> Place | None:
-        """Say where the unit that begins with a message is; None if it is covered or was cleared."""
+        """Return the place of the unit that begins with a message; None if it is covered or was cleared."""
         for members in self.beside:
             if members[0] == first:
                 return "recent"
@@ -110,14 +111,14 @@ class State:
         return self.place_by_version(first)
 
     def place_by_version(self, version: int, /) -> Place | None:
-        """Say where a unit is that no other rule names."""
+        """Return the place of a unit that no other rule names."""
         if version < self.live:
             return None
         return "pending" if version < self.cut else "recent"
 
     @property
     def has_left(self) -> bool:
-        """Tell whether messages are no longer recent since all began anew."""
+        """Tell whether messages stopped being recent since the last clear."""
         return self.cut > self.cleared + 1
 
     @property

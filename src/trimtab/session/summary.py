@@ -1,4 +1,4 @@
-"""Writing a summary: what the summarizer is asked, and what becomes of an answer that cannot be used."""
+"""Writing a summary: the request to the summarizer, and the handling of an unusable answer."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from trimtab.strategies.summarizer import SummaryRequest, takes_existing, word_o
 
 _SHORTER = "Write this summary again, shorter. Keep facts, names, numbers and decisions."
 _AIM = (3, 4)
-"""What a summary that is too long is asked to come down to, as a part of its room."""
+"""The length requested for a summary that was too long, as a share of its room."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])|\n+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A summary to be written: of which units, in place of which summary."""
+    """A summary to write: its units, and the summary that it replaces."""
 
     units: tuple[Members, ...]
     messages: list[Dict]
     """The messages of these units as a view shows them, in order."""
     given: list[Dict]
-    """What the summarizer is given: these, and those summarized before if it reads all."""
+    """The messages for the summarizer: these, and those summarized before if it reads all."""
     gives_all: bool
     """Whether all that the summary so far stands for is among them: then it needs no word of that."""
     unit_tokens: tuple[int, ...]
@@ -41,35 +41,35 @@ class Job:
     """The text of the summary so far."""
     existing_tokens: int
     covered_before: int
-    """How many messages the summary so far stands for."""
+    """How many messages the summary so far replaces."""
     origins_before: Origins
-    """Who said what the summary so far stands for."""
+    """The origins of what the summary so far replaces."""
     origins: Origins
-    """Who said what the summary will stand for."""
+    """The origins of what the summary will replace."""
     becomes_anchor: bool
     cap_tokens: int
     base: int
-    """Version of the summary it was decided on; 0 for none."""
+    """Version of the summary at the decision; 0 for none."""
     epoch: int
 
     @property
     def stands_for(self) -> int:
-        """Messages the summary will stand for."""
+        """Number of messages that the summary will replace."""
         return self.covered_before + len(self.messages)
 
 
 @dataclass(slots=True, kw_only=True)
 class Written:
-    """A summary that can be used."""
+    """A usable summary."""
 
     text: str
     tokens: int
     """Of the message it stands in."""
     seconds: float
     compressions: list[tuple[str, str]] = field(default_factory=list)
-    """Each text that was too long, and the one written in its place."""
+    """Each text that was too long, with its replacement."""
     calls: int = 1
-    """How often the summarizer was asked."""
+    """How often the summarizer was called."""
 
 
 def write_summary(job: Job, reader: MessageReader) -> Steps[Written]:
@@ -128,7 +128,7 @@ def _rolls(options: Options) -> bool:
 
 
 def _messages(job: Job, reader: MessageReader) -> list[Dict]:
-    """List what is to be summarized; where the summary rolls, the one so far comes first."""
+    """List the messages to summarize; if the summary is rolling, the summary so far comes first."""
     messages = list(job.given)
     if job.existing is None or job.gives_all or not _rolls(reader.options):
         return messages

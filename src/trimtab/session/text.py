@@ -11,7 +11,7 @@ from trimtab.stores import Event
 
 
 def event_text(event: Event) -> str:
-    """Say what an event is: a message as it reads, or what was decided."""
+    """Describe an event: a message's text, or what was decided."""
     if event.kind == "message":
         return str(detect([event.message]).transcript(event.message))
     return f"({event.kind}) {_DETAILS[event.kind](event.data) if event.kind in _DETAILS else ''}".rstrip()

@@ -24,7 +24,8 @@ RUN = 3
 """Words in a row that are no accident: "the belt drive" is said again by who heard it."""
 
 _LEAST_CHARS = 3
-"""Letters or digits of a word that is looked for by itself; a shorter one is looked for in runs."""
+"""Minimum letters or digits of a word that is searched for by itself; a shorter one is searched for in
+runs."""
 
 _MOST_ASKED = 64
 """Repeated words and runs of which the log is asked who else says them; any further count as repeated."""
@@ -40,7 +41,7 @@ Place = tuple[int, int]
 
 
 class Traces:
-    """The words that were overwritten, and what other texts repeat of them."""
+    """The overwritten words, and their repetitions in other texts."""
 
     def __init__(self, patterns: Iterable[re.Pattern[str]] = ()) -> None:
         self._patterns = tuple(patterns)
@@ -50,7 +51,7 @@ class Traces:
         self._elsewhere = set[Gram]()
 
     def take(self, text: str, /) -> None:
-        """Look for the words of a text from now on."""
+        """Search for the words of a text from now on."""
         said = text.replace(REDACTED, " ")  # by an earlier redaction
         grams = _telling_grams(_keys(said), question_terms(said))
         self._grams |= grams
@@ -71,7 +72,7 @@ class Traces:
                     yield at, gram
 
     def allow(self, grams: Iterable[Gram], /) -> None:
-        """Take these for no trace: other messages say them."""
+        """Do not count these as traces: other messages have them."""
         self._elsewhere |= {*grams}
 
     def places(self, text: str, /) -> list[Place]:

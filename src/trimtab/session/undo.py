@@ -1,4 +1,4 @@
-"""Undo: decisions that no longer hold (SPEC E11)."""
+"""Undo: taking back decisions (SPEC E11)."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def waiting_under_summaries(
 
 
 def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> Steps[Event]:
-    """Find the decision to take back: the one named, or the newest in force."""
+    """Find the decision to take back: the named one, or the newest current one."""
     in_force = InForce()
     pages = Pages(core.session, after=0, before=working_set.version + 1, newest_first=True)
     while not in_force.ended and (events := (yield from pages.next())):
@@ -160,16 +160,16 @@ def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> 
 
 
 class InForce:
-    """Tells which decisions nothing has taken back, while a log is read from its newest event on."""
+    """Tells which decisions were not taken back, while a log is read from its newest event on."""
 
     def __init__(self) -> None:
         self._undone: int | None = None
         """The oldest version from which on decisions are taken back."""
         self.ended = False
-        """Whether nothing older is in force."""
+        """Whether nothing older is current."""
 
     def among(self, events: Iterable[Event], /) -> Iterator[Event]:
-        """Give the decisions in force among the next events, the newest first."""
+        """Return the current decisions among the next events, newest first."""
         for event in events:
             if event.kind in ("cleared", "abridged"):
                 self.ended = True
@@ -197,7 +197,7 @@ def summaries_over(core: Core, working_set: WorkingSet, versions: set[int]) -> S
 
 
 def summaries_since(core: Core, working_set: WorkingSet, after: int) -> Steps[list[Event]]:
-    """Read every summary younger than a version, in force or not, oldest first."""
+    """Read every summary newer than a version, current or not, oldest first."""
     newest_first = list[Event]()
     version = working_set.state.newest_summary
     while version > after:
@@ -212,14 +212,14 @@ def summaries_since(core: Core, working_set: WorkingSet, after: int) -> Steps[li
 
 
 def facts_of(core: Core, working_set: WorkingSet, targets: Sequence[Event]) -> Steps[list[Event]]:
-    """Find every fact that comes from one of these messages, in force or not."""
+    """Find every fact that comes from one of these messages, current or not."""
     after, ids = min(event.version for event in targets), {event.id for event in targets}
     facts = yield from facts_since(core, working_set, after)
     return [event for event in facts if not ids.isdisjoint(event.data["sources"])]
 
 
 def facts_since(core: Core, working_set: WorkingSet, after: int) -> Steps[list[Event]]:
-    """Read every fact younger than a version, in force or not."""
+    """Read every fact newer than a version, current or not."""
     version, found = working_set.state.facts.newest, list[Event]()
     while version > after:  # a fact is younger than what it comes from; each says which was before it
         newest = yield from event_at(core.session, version, "fact")

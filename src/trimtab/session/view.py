@@ -68,7 +68,7 @@ class Listed:
 
     messages: list[Dict]
     origins: list[Origin]
-    """Of each what it is of."""
+    """The origin of each message in the log."""
     sizes: list[int | None]
     """Tokens of each, where they were counted when it came."""
     units: Collection[SessionUnit]
@@ -205,7 +205,7 @@ def _whole_sizes(working_set: WorkingSet, listed: Listed) -> list[int | None]:
 
 
 def _mend_pairs(listed: Listed, options: Options) -> Listed:
-    """Leave out calls nobody will answer, and put late results behind their call (SPEC E3b).
+    """Omit calls that nobody will answer, and put late results after their call (SPEC E3b).
 
     Behind a call whose worker was killed, or before whose result somebody spoke, the provider takes nothing
     more. The log stays as it is, so that what comes later is read as what it is.
@@ -266,7 +266,7 @@ class Columns(NamedTuple):
         )
 
     def insert(self, recalled: Recalled, before: int) -> None:
-        """Put what was recalled in front of a message, or of the first that came after it."""
+        """Put recalled text before a message, or before the first that came after it."""
         at = len(self.versions)
         while at and self.versions[at - 1] >= before:
             at -= 1
@@ -606,7 +606,7 @@ def _keys_of(fitted: Fitted[Any]) -> list[int]:
 def _fit_in_context(
     working_set: WorkingSet, notes: tuple[str, ...], stale: frozenset[int] | None = None
 ) -> Steps[Fitted[Dict]]:
-    """Fit the view; as one block among others where the session has a context."""
+    """Fit the view; as one block among others if the session has a context."""
     options = working_set.reader.options
     if options.context is None:
         return fit_working_set(working_set, notes, stale)
@@ -618,7 +618,7 @@ def _fit_in_context(
 
 
 def working_set_at(core: Core, version: int) -> Steps[WorkingSet]:
-    """Read where the session stood at a version."""
+    """Read the state of the session at a version."""
     version = yield from core.known_version(version)
     working_set = yield from core.ready()
     if version == 0:
@@ -701,7 +701,7 @@ def log_pages(core: Core, after: int, before: int | None) -> Steps[Pages]:
 
 
 def message_whole(core: Core, event: Event | str) -> Steps[Dict]:
-    """Read one message, whole, as a view shows it that has room for it."""
+    """Read a whole message, as a view with enough room would show it."""
     found = yield from core.message_event(id_of(event))
     whole: Dict = copy_plain(MessageReader(core.in_force).show(found.data, None).message)
     return whole

@@ -1,4 +1,4 @@
-"""What a session holds in memory: its state, and the messages that are recent or in view.
+"""A session in memory: its state, and the messages that are recent or in view.
 
 Nothing here reads a store or asks a summarizer. Whatever is out of view stays in the log, so that what is
 held does not grow with the conversation.
@@ -59,23 +59,23 @@ class WorkingSet:
     """First message of the newest waiting unit that is not in view; 0 if all are."""
     hidden_tokens: int = 0
     out: set[int] = field(default_factory=set)
-    """Units that find no room in the view, or are misplaced."""
+    """Units that have no room in the view, or are misplaced."""
     misplaced: set[int] = field(default_factory=set)
     """Units the provider would refuse where they would stand in the view."""
     recollection: Recollection | None = None
     """What was found for the newest question."""
     recalled: Recalled | None = None
-    """What of it finds room in its share and is not in view otherwise."""
+    """The part of it that has room in its share and is not otherwise in view."""
     said_at: float | None = None
-    """When the latest message came; None: nobody looked."""
+    """The time of the latest message; None: not read yet."""
     system_tokens: int = 0
     anchor_tokens: int = 0
     _openers: tuple[State | None, frozenset[int]] = (None, frozenset())
-    """What was found last, and in which state."""
+    """What was found last, and the state at that time."""
 
     @classmethod
     def begin(cls, reader: MessageReader, state: State, *, version: int) -> Self:
-        """Make one that holds nothing but what is always there."""
+        """Make a working set with only the permanent parts."""
         begun = cls(reader=reader, state=state, version=version, anchors=list(reader.options.anchors))
         begun.measure()
         return begun
@@ -83,7 +83,7 @@ class WorkingSet:
     # -- sizes
 
     def measure(self) -> None:
-        """Count what is always there."""
+        """Count the permanent parts."""
         reader = self.reader
         system = reader.system_message()
         self.system_tokens = reader.fixed_tokens() + (0 if system is None else reader.tokens(system))
@@ -133,12 +133,12 @@ class WorkingSet:
 
     @property
     def over(self) -> bool:
-        """True if that passes the budget."""
+        """True if that exceeds the budget."""
         return self.total_tokens > self.state.room_tokens
 
     @property
     def has_room(self) -> bool:
-        """True if a waiting unit that is out of view would fit: it has to be read again.
+        """True if a waiting unit that is out of view would fit: it must be read again.
 
         What stands before the cut of the view stays out of it, however much room there is.
         """
