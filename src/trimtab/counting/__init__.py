@@ -184,13 +184,13 @@ def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> Tex
 
 
 def estimate_for(model: str, /) -> EstimateCounter:
-    """Return what estimates for a known model, whatever is installed.
+    """Return the estimating counter of a known model, whatever is installed.
 
     Args:
         model: As for `counter_for`.
 
     Raises:
-        UnknownNameError: Nobody registered the model.
+        UnknownNameError: The model is not registered.
     """
     return _estimate_of(facts_for(model))
 
@@ -278,7 +278,7 @@ def measure(
 
 
 def features_in(given: Any, /, *, model: str, format: str | Format = "auto") -> frozenset[str]:
-    """List what a request has that bills are compared for; see `trimtab.counting.features`."""
+    """List the features of a request for which bills are compared; see `trimtab.counting.features`."""
     from trimtab.counting.features import features_of
     from trimtab.counting.measurement import read_given
 

@@ -1,4 +1,4 @@
-"""A counter that answers later, for deciding code that needs its answers now.
+"""Async counters for deciding code, which needs answers immediately.
 
 Deciding is pure: run again with the same sizes it decides the same. So an async counter is shown to it
 as one that answers at once from what was awaited before, and that breaks off with what is missing
@@ -20,7 +20,7 @@ from trimtab.formats import mapping_of
 from trimtab.formats.values import item_of
 
 _BATCH = 32
-"""Messages asked about at once, from the newest back: some more than fit costs less than many round trips."""
+"""Messages per question, from the newest back: asking for a few too many costs less than many round trips."""
 
 Key = tuple[str, bytes]
 
@@ -28,7 +28,7 @@ Call = Callable[[], Awaitable[Any]]
 
 
 class CountsNeeded(Missing):
-    """Breaks off a decision where counts are missing."""
+    """Stops a decision if counts are missing."""
 
     def __init__(self, answers: Answers, calls: dict[Key, Call]) -> None:
         super().__init__("counts of an async counter are needed: await afit(...)")
@@ -36,7 +36,7 @@ class CountsNeeded(Missing):
         self._calls = calls
 
     async def fill(self) -> None:
-        """Await what is missing, all at once; failures are kept, to be raised where they are asked for."""
+        """Await all missing answers together; failures are kept, and raised when they are read."""
         from asyncio import gather
 
         async def ask(call: Call) -> Any:
@@ -61,7 +61,7 @@ class Answers:
         self.known: dict[Key, Any] = {}
 
     def of(self, key: Key, call: Call) -> Any:
-        """Return an answer that is there; break off for one that is not."""
+        """Return a known answer; stop if it is missing."""
         if key not in self.known:
             raise CountsNeeded(self, {key: call})
         answer = self.known[key]
@@ -83,7 +83,7 @@ class Answers:
 
 
 def awaited_counter(counter: object, /) -> RequestCounter:
-    """Return an async counter as one that can be asked at once."""
+    """Return an async counter as a sync one."""
     if isinstance(counter, AsyncRequestCounter):
         return _AwaitedRequests(counter.snapshot())
     methods = methods_of(counter)
@@ -151,7 +151,7 @@ class AsyncRequestCounter:
 
 
 class _AwaitedRequests(RequestCounter):
-    """An async counter of whole requests, asked at once."""
+    """An async counter of whole requests, as a sync one."""
 
     is_awaited = True
 
@@ -181,7 +181,7 @@ class _AwaitedRequests(RequestCounter):
 
 
 class _AwaitedMessages(OwnAdditiveCounter):
-    """An async counter of single messages, asked at once."""
+    """An async counter of single messages, as a sync one."""
 
     is_awaited = True
 

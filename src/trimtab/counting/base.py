@@ -39,7 +39,7 @@ class Counter(Protocol):
 
 
 class _CountsMessages(Protocol):
-    """A counter as users write it: whatever it calls a message, and whether it is async."""
+    """A counter as users write it, sync or async, with messages of any type."""
 
     def count(self, messages: Any, /) -> int | Awaitable[int]: ...
 
@@ -397,11 +397,11 @@ def counter_name(counter: object, /) -> str:
 def checked_count(
     call: Callable[[], object], counter: object, index: int | None, *, of: str = "a request"
 ) -> int:
-    """Call a counter and insist on a count.
+    """Call a counter and check that it returns a count.
 
     Args:
         call: Asks the counter.
-        counter: Whom the error names.
+        counter: The counter that the error names.
         index: Position of the message it is asked about; None for anything else.
         of: What it is asked about then.
 
@@ -417,10 +417,10 @@ def checked_count(
 
 
 def count_of(answer: object, /, *, counter: str, of: str, index: int | None = None) -> int:
-    """Check what a counter answered.
+    """Check the answer of a counter.
 
     Raises:
-        CountingError: It is a bool, no integer, negative, or an answer still to come.
+        CountingError: It is a bool, not an integer, negative, or awaitable.
     """
     tokens = whole_of(answer)
     if tokens is not None and tokens >= 0:
@@ -435,7 +435,7 @@ def count_of(answer: object, /, *, counter: str, of: str, index: int | None = No
 
 
 def failure_of(cause: BaseException, /, *, counter: str, of: str, index: int | None = None) -> CountingError:
-    """Make ours of what a counter raised; what is not its failure is raised again.
+    """Turn an exception of a counter into ours; anything that is not its failure is raised again.
 
     KeyboardInterrupt and cancellation pass through. A Rust panic is a BaseException that
     cannot be imported, so it is known by its name.

@@ -25,7 +25,7 @@ from trimtab.formats import Format, get_format, mapping_of
 from trimtab.formats.values import Dict, as_list, item_of
 
 _INSIDE = ("usage", "usage_metadata", "usageMetadata", "meta")
-"""Where a whole response holds its usage."""
+"""Where a whole response has its usage."""
 
 
 class Usage(NamedTuple):
@@ -45,7 +45,7 @@ class _Shape(NamedTuple):
 
     input: str
     beside: tuple[str, ...] = ()
-    """Parts of the input that are reported apart."""
+    """Parts of the input that are reported separately."""
     output: str = ""
     not_sent_back: tuple[str, ...] = ()
     """Parts of the output that are not in the next request."""
@@ -123,7 +123,7 @@ def usage_of(value: object, /) -> Usage:
 
 
 def holds_usage(response: object, /) -> bool:
-    """Tell whether a response holds what it was billed."""
+    """Tell whether a response contains its bill."""
     return any(item_of(response, name) is not None for name in _INSIDE)
 
 
@@ -260,17 +260,17 @@ def _plain_copy(value: object, depth: int = 0) -> object:
 # conversations of golden_usage that go on. Between half and twice of each the median error moves by less
 # than 0.5 % of the new part; the table of `make accuracy` is of the other half.
 _PRIOR_TOKENS = 200
-"""How much the counter itself is believed: as if it had been right about so many tokens."""
+"""The weight of the counter itself: as if it had been right about this many tokens."""
 _MOST_TOKENS = 1_024
-"""What one report weighs at most, so that one long file does not decide alone."""
+"""Maximum weight of one report, so one long file does not decide alone."""
 _FADES = (31, 32)
-"""What remains of the weight of older reports after each new one: a conversation changes its kind of text."""
+"""Share of the weight of older reports that remains after each new one: the kind of text changes."""
 _WIDEST = 4
 """What is more than so many times off is no matter of a factor: something else came in or went."""
 _UNITS = 1_000
-"""Deviations are kept in thousandths."""
+"""Deviations are stored in thousandths."""
 _KEPT = 16
-"""Deviations remembered."""
+"""Number of deviations that are remembered."""
 LEAST_TOKENS, _PARTS = 16, 10
 """What a new part is off by if all is well: framing that nobody tells of, and a tenth."""
 _COLD, _SAFETY = 2_000, (5, 4)
@@ -302,18 +302,18 @@ class Factor(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What reports of one model in one conversation have taught."""
+    """What was learned from the reports of one model in one conversation."""
 
     counted_tokens: int = 0
     """Tokens the counter gave for what was new, older reports faded."""
     reported_tokens: int = 0
-    """What the provider said of the same."""
+    """The provider's count of the same."""
     deviations: tuple[int, ...] = ()
     """How far off the latest predictions were, in thousandths of what is usual."""
 
     @property
     def factor(self) -> Factor:
-        """What an estimate is multiplied with."""
+        """The factor for an estimate."""
         return Factor(_PRIOR_TOKENS + self.reported_tokens, _PRIOR_TOKENS + self.counted_tokens)
 
     def believable(self, counted_tokens: int, reported_tokens: int, /) -> bool:
@@ -321,7 +321,7 @@ class Learned:
         return counted_tokens <= _WIDEST * reported_tokens and reported_tokens <= _WIDEST * counted_tokens
 
     def with_report(self, counted_tokens: int, reported_tokens: int, /) -> Learned:
-        """Take in what a provider said of something the counter had counted."""
+        """Record a provider's count of something that the counter had counted."""
         if counted_tokens <= 0 or not self.believable(counted_tokens, reported_tokens):
             return self
         weight = min(counted_tokens, _MOST_TOKENS)
@@ -348,7 +348,7 @@ class Learned:
         return self.with_report(messages_tokens, messages_tokens * believed // max(1, counted_tokens))
 
     def with_deviation(self, part_tokens: int, off_tokens: int, /) -> Learned:
-        """Take in how far off a prediction of a new part was."""
+        """Record how far off a prediction of a new part was."""
         seen = (*self.deviations, _UNITS * off_tokens // _usual(part_tokens))
         return replace(self, deviations=seen[-_KEPT:])
 
@@ -426,40 +426,40 @@ class Bills:
     total_tokens: int = 0
     """Input of the latest bill and, if known, the answer to it; 0: there is no bill."""
     fixed_tokens: int = 0
-    """What the latest bill leaves for what stands beside the messages."""
+    """The part of the latest bill that is not for the messages."""
     fixed_counted: int = 0
-    """What the counter gives for the same."""
+    """The counter's count of the same."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Tokens of messages by content; never changed once it is here."""
     latest: frozenset[str] = frozenset()
     """The messages of the latest bill."""
     learned: Mapping[str, Learned] = field(default_factory=dict)
-    """By model; "" where nobody named one."""
+    """By model; "" if none was named."""
 
     @property
     def of_model(self) -> Learned:
-        """What was learned of the model in use."""
+        """What was learned of the current model."""
         return self.learned.get(self.model or "", NOTHING_LEARNED)
 
     def with_answer(self, key: str, tokens: int) -> Bills:
-        """Take in what the provider said of its answer."""
+        """Record the provider's count of its answer."""
         sizes, latest = newest({**self.sizes, key: tokens}), self.latest | {key}
         return replace(self, total_tokens=self.total_tokens + tokens, sizes=sizes, latest=latest)
 
 
 @dataclass(slots=True, kw_only=True)
 class Bill:
-    """One bill, to be shared out among what was billed."""
+    """One bill, to be divided among what was billed."""
 
     tokens: int
     counted: dict[str, int]
     """Tokens the counter gives for each message, by content."""
     times: dict[str, int]
-    """How often each content stands in the request."""
+    """How often each content is in the request."""
     fixed_counted: int
 
     def added_to(self, bills: Bills, model: str | None) -> Bills:
-        """Share it out: what is new takes what earlier bills leave, the fixed part what remains."""
+        """Divide it: new messages get what earlier bills do not explain, and the fixed part gets the rest."""
         if model != bills.model:
             bills = Bills(model=model, learned=bills.learned)
         learned = bills.of_model
@@ -484,7 +484,7 @@ class Bill:
         )
 
     def _after(self, bills: Bills, learned: Learned) -> tuple[Learned, dict[str, int]]:
-        """Share it out where there are earlier bills; learn from it where it goes on from the latest."""
+        """Divide it if there are earlier bills; learn from it if it continues the latest."""
         factor = learned.factor
         known = {key: bills.sizes[key] for key in self.counted if key in bills.sizes}
         new = {key: size for key, size in self.counted.items() if key not in known}
@@ -517,13 +517,13 @@ def nearest(tokens: int, by: int) -> int:
 
 
 def newest(sizes: dict[str, int]) -> dict[str, int]:
-    """Forget what was recorded first, if there is too much."""
+    """Forget the oldest records if there are too many."""
     too_many = len(sizes) - _MOST_SIZES
     return dict(list(sizes.items())[too_many:]) if too_many > 0 else sizes
 
 
 _VERSION = 1
-"""Of the form of the plain data."""
+"""Version of the form of the plain data."""
 
 
 class UsageBaseline(AdditiveCounter):
@@ -588,7 +588,7 @@ class UsageBaseline(AdditiveCounter):
         return {**self.__dict__, "_lock": None, "_billed": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a lock of its own."""
+        """Create its own lock."""
         self.__dict__.update(state, _lock=threading.Lock())
 
     # -- counting

@@ -1,4 +1,4 @@
-"""Counts beside bills: what each call of a recording was billed, and what is counted of what it sent."""
+"""Counts compared with bills: the bill of each call of a recording, and the count of what it sent."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from trimtab.formats.recordings import Bill, ForeignConversation
 from trimtab.formats.values import Dict
 
 LEAST_SERIES = 3
-"""Calls of a conversation from which on it shows what they have in common that is not recorded."""
+"""Number of calls from which a conversation shows the unrecorded part that its calls share."""
 
 Basis = Literal["request", "growth"]
-"""What of a call is compared: all of it, or what it has more than the first call of its conversation."""
+"""What is compared: the whole call, or what it has in addition to the first call of its conversation."""
 
 
 # -- requests that were recorded with their usage
 
 
 class BilledRequest(NamedTuple):
-    """A request body that was recorded with what was billed for it."""
+    """A request body that was recorded with its bill."""
 
     body: Dict
     usage: Any
     models: tuple[str, ...]
-    """Names of its model: as it answered, as it was asked for, as it was written down beside these."""
+    """Names of its model: from the answer, from the request, and from the record around them."""
 
 
 def billed_request(value: object, /) -> BilledRequest | None:
-    """Read a body with its usage: beside a request or a response, or a body that has a usage itself.
+    """Read a body with its usage: next to a request or a response, or in the body itself.
 
     Returns:
-        None for what holds no request, or no usage.
+        None if there is no request or no usage.
     """
     if not isinstance(value, Mapping):
         return None
@@ -70,12 +70,12 @@ def _inside(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BilledCount:
-    """A count beside the bill of the same.
+    """A count and the bill of the same.
 
     Args:
         billed_tokens: What was billed.
         counted_tokens: What is counted.
-        margin_tokens: How far the bill may be above the count; None if nobody knows.
+        margin_tokens: How far the bill may be above the count; None if unknown.
         over_margin_tokens: How far it may be below; None if nobody knows.
     """
 
@@ -91,7 +91,7 @@ class BilledCount:
 
     @property
     def off_tokens(self) -> int:
-        """Tokens by which the count is above the bill."""
+        """Tokens by which the count exceeds the bill."""
         return self.counted_tokens - self.billed_tokens
 
     @property
@@ -120,7 +120,7 @@ class BilledCall:
     """One call of a recording.
 
     Args:
-        number: Which call of its conversation it is, from 1.
+        number: Number of the call in its conversation, from 1.
         model: Whose call it is.
         counter: Who counted.
         whole: All of the call.
@@ -142,7 +142,7 @@ class BilledCall:
 
 @dataclass(slots=True, kw_only=True)
 class Compared:
-    """The calls of one conversation beside their bills.
+    """The calls of one conversation with their bills.
 
     Args:
         calls: Those that were compared, in order.
@@ -157,12 +157,12 @@ class Compared:
 
 
 class Named(NamedTuple):
-    """The model of a call, and what counts for it."""
+    """The model of a call, and its counter."""
 
     name: str
-    """Under which its calls are summed up."""
+    """The name under which its calls are summed up."""
     known: str | None
-    """By whose rules the wire form is read; None if it is not known."""
+    """The model whose rules the wire form follows; None if unknown."""
     counter: AdditiveCounter
 
 
@@ -235,7 +235,7 @@ def compare_with_bills(
 
 
 def _body_of(conversation: ForeignConversation, bill: Bill, form: Format, model: str | None) -> Any:
-    """Give the body of one call: the messages there were before its answer."""
+    """Return the body of one call: the messages before its answer."""
     request = form.for_model(model).read_request(conversation.body)
     if bill.at >= len(request.messages):
         return conversation.body
@@ -245,7 +245,7 @@ def _body_of(conversation: ForeignConversation, bill: Bill, form: Format, model:
 def _compare_growth(found: Compared, model: str, counter: AdditiveCounter) -> None:
     """Compare what calls have more than the first: what is not recorded is the same in all of them.
 
-    A call whose unknown parts are others than those of the first is not compared.
+    A call whose unknown parts differ from those of the first is not compared.
     """
     places = [at for at, call in enumerate(found.calls) if call.model == model]
     wholes = [found.calls[at].whole for at in places]

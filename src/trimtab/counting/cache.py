@@ -8,10 +8,10 @@ from typing import Any
 from trimtab.counting.base import TextFunction, count_of, failure_of
 
 MAX_ENTRIES = 131_072
-"""Texts remembered at most; each costs about 150 bytes beside its characters."""
+"""Maximum number of remembered texts; each takes about 150 bytes in addition to its characters."""
 
 MAX_CHARS = 33_554_432
-"""Characters remembered at most: 32 to 128 MB, of which most are texts the caller holds anyway."""
+"""Maximum number of remembered characters: 32 to 128 MB, mostly texts that the caller has anyway."""
 
 
 class TextCounts(dict[Any, int]):
@@ -68,7 +68,7 @@ class TextCounts(dict[Any, int]):
 
 
 class TextCache:
-    """Remembers what a text function said, the most recently used half for certain.
+    """Remembers the counts of a text function; the most recently used half is certain to be kept.
 
     Two generations, a young and an old one. New counts go to the young one; when that is half of
     what is allowed it becomes the old one, and what was old and never asked for again is
@@ -92,9 +92,9 @@ class TextCache:
         self._name = name
         self._lock = threading.Lock()
         self.max_entries = max_entries // 2
-        """Entries of one generation at most."""
+        """Maximum entries of one generation."""
         self.max_chars = max_chars // 2
-        """Characters of one generation at most."""
+        """Maximum characters of one generation."""
         self.young = TextCounts(self, {})
         """The newest counts, for a hot loop to look in."""
         self._origin = origin or (_make, (count_text, name, max_entries, max_chars))
@@ -126,11 +126,11 @@ class TextCache:
             raise self.failure(text, again) from again
 
     def failure(self, text: str, cause: BaseException) -> BaseException:
-        """Make our error of what the text function raised."""
+        """Turn an exception of the text function into our error."""
         return failure_of(cause, counter=self._name, of=_describe(text))
 
     def check(self, text: str, answer: object) -> int:
-        """Refuse an answer that is no count."""
+        """Refuse an answer that is not a count."""
         return count_of(answer, counter=self._name, of=_describe(text))
 
     def add(self, text: str, count: int) -> None:

@@ -1,4 +1,4 @@
-"""What the bills of recorded calls teach of a counter, as data, and the counter that goes by it.
+"""What the bills of recorded calls teach about a counter, as data, and the counter that uses it.
 
 A calibration is of models and holds for all their conversations; what one conversation's own bills teach is
 the usage baseline's (`trimtab.counting.baseline`), which may have a calibrated counter inside.
@@ -24,24 +24,25 @@ from trimtab.errors import ConfigurationError, FormatError, option, phrase
 from trimtab.formats import Format, Media, Pieces
 
 LEAST_CALLS = 5
-"""Bills of a model below which nothing is learned of it."""
+"""Minimum number of bills of a model to learn from."""
 SCHEMA, VERSION = "trimtab.calibration", 1
 
 _DIGITS = 6
-"""Of a factor behind the point: what is written is what is counted by."""
+"""Decimal places of a factor, which counts use as it is written."""
 _LEAST_GROWTH_TOKENS = 200
-"""A call that was billed so little more than the first is not judged: framing is a large share of that."""
+"""A call whose bill exceeds the first by less is not judged: framing is a large share of that."""
 _MOST_TURNS, _LEAST_GAIN = 20, 0.99
-"""Turns in which factor and constant are found at most, each of which takes a hundredth off at least."""
+"""Maximum number of turns to find factor and constant, and the factor to which each must reduce the
+deviations."""
 _INSIDE_SHARE = 0.97
-"""Bills a margin holds for: as many as `Count` promises."""
+"""The share of bills within a margin: as `Count` promises."""
 _SAFETY = 1.25
-"""Times the worst deviation, where there are too few calls to leave one out."""
+"""Multiple of the worst deviation, if there are too few calls to leave one out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """What the bills of one model have taught of one counter.
+    """What the bills of one model taught about one counter.
 
     Args:
         counter: Who counted.
@@ -109,14 +110,14 @@ _FIELDS = tuple(field.name for field in fields(Calibration))
 
 
 class _Bounds(NamedTuple):
-    """What a number of a file may be at least and at most."""
+    """The least and greatest value of a number in a file."""
 
     least: float
     most: float
     is_whole: bool = True
 
     def check(self, name: str, value: object) -> None:
-        """Refuse what is no such number."""
+        """Refuse a value that is not such a number."""
         is_other = self.is_whole and not is_whole(value)
         if is_other or not is_number(value) or not self.least <= value <= self.most:
             kind = "whole number" if self.is_whole else "number"
@@ -138,21 +139,21 @@ _BOUNDS = {
     "deviation_before": _FRACTION,
     "deviation_after": _FRACTION,
 }
-"""Of the numbers in a file, far beyond what bills teach: what is outside was written by a mistake."""
+"""The limits of numbers in a file, far beyond what bills teach: anything outside is a mistake."""
 
 
 # -- learning
 
 
 class Point(NamedTuple):
-    """A call: what was counted and what was billed."""
+    """A call: its count and its bill."""
 
     counted_tokens: int
     billed_tokens: int
 
 
 def growth(first: Point, later: Point, /) -> Point | None:
-    """Return what a call has more than the first of its conversation; None if that is too little."""
+    """Return what a call has in addition to the first of its conversation; None if that is too little."""
     billed_tokens = later.billed_tokens - first.billed_tokens
     if billed_tokens < _LEAST_GROWTH_TOKENS:
         return None
@@ -203,7 +204,7 @@ _NOTHING = Learned()
 
 
 def _too_few(judged: int, seen: int) -> str:
-    """Say why nothing is learned: there are few calls, or they are set aside."""
+    """Say why nothing is learned: there are too few calls, or they were set aside."""
     if judged == seen:
         return f"{seen:,} calls teach nothing; {LEAST_CALLS} or more are needed"
     apart = f"{seen - judged:,}" if judged else "all"
@@ -236,11 +237,11 @@ class _Line(NamedTuple):
         return self.factor * one.point.counted_tokens + self.constant * one.constants
 
     def off(self, judged: Iterable[_Judged]) -> float:
-        """Sum how far corrected counts are off."""
+        """Sum the deviations of corrected counts."""
         return sum(one.weight * abs(one.point.billed_tokens - self.of(one)) for one in judged)
 
     def deviation(self, judged: Iterable[_Judged]) -> float:
-        """Give the median deviation of corrected counts."""
+        """Return the median deviation of corrected counts."""
         return median(abs(one.point.billed_tokens - self.of(one)) / one.point.billed_tokens for one in judged)
 
 
@@ -254,7 +255,7 @@ def _line_of(judged: Sequence[_Judged]) -> _Line:
 
 
 def _by_turns(line: _Line, judged: Sequence[_Judged]) -> _Line:
-    """Find constant and factor, each with the other as it is, as long as it helps."""
+    """Find constant and factor, each with the other fixed, as long as it helps."""
     for _ in range(_MOST_TURNS):
         constant = _constant_of(judged, line.factor)
         found = _Line(_factor_of(judged, constant), constant)
@@ -277,7 +278,7 @@ def _slope_of(judged: Sequence[_Judged]) -> float:
 
 
 def _factor_of(judged: Sequence[_Judged], constant: int) -> float:
-    """Give the median of what is billed for a counted token."""
+    """Return the median of the tokens billed per counted token."""
     slopes = []
     for one in judged:
         counted, billed = one.point
@@ -286,14 +287,14 @@ def _factor_of(judged: Sequence[_Judged], constant: int) -> float:
 
 
 def _shrink(slope: float, judged: Sequence[_Judged]) -> float:
-    """Draw a factor towards 1, the more the fewer tokens it is of."""
+    """Move a factor towards 1, more so for fewer tokens."""
     tokens = sum(one.point.counted_tokens for one in judged)
     billed, counted = Learned(counted_tokens=tokens, reported_tokens=round(max(0.0, slope) * tokens)).factor
     return round(billed / counted, _DIGITS)
 
 
 def _constant_of(judged: Sequence[_Judged], factor: float) -> int:
-    """Give the median of what is billed beside the counted tokens; 0 where no call says."""
+    """Return the median of what is billed in addition to the counted tokens; 0 if no call shows it."""
     rests = [
         (one.point.billed_tokens - factor * one.point.counted_tokens, one.weight)
         for one in judged
@@ -303,7 +304,7 @@ def _constant_of(judged: Sequence[_Judged], factor: float) -> int:
 
 
 def _weighted_median(pairs: Sequence[tuple[float, float]]) -> float:
-    """Give the value up to which the weights are half of all."""
+    """Return the value up to which the weights are half of all."""
     ordered = sorted(pairs)
     half, passed = sum(weight for _, weight in ordered) / 2, 0.0
     for value, weight in ordered:
@@ -321,7 +322,7 @@ def _per_mille(found: Iterable[tuple[float, float]]) -> int:
 
 
 def _place(calls: int) -> int:
-    """Say the how manieth deviation, in ascending order, nearly all bills are within."""
+    """Return the rank, in ascending order, of the deviation that nearly all bills are within."""
     return math.ceil(_INSIDE_SHARE * (calls + 1))
 
 
@@ -424,7 +425,7 @@ class CalibratedCounter(AdditiveCounter):
         return max(seen, inside * LEAST_CALLS // self.learned.calls if is_near else inside)
 
     def _is_near(self, tokens: int) -> bool:
-        """Tell whether a count is about as large as some that were learned from."""
+        """Tell whether a count is about as large as some in the bills."""
         learned = self.learned
         least, most = (
             self._correct(size) + learned.constant_tokens
@@ -466,7 +467,7 @@ _ESTIMATE = counter_name(EstimateCounter())
 
 
 CalibrationLike = str | PathLike[str] | Mapping[str, Any]
-"""What `calibration=` takes: the file that was learned into, or what stands in it."""
+"""What `calibration=` takes: the file with what was learned, or its content."""
 
 
 def to_data(learned: Mapping[str, Calibration], /) -> dict[str, Any]:
@@ -476,7 +477,7 @@ def to_data(learned: Mapping[str, Calibration], /) -> dict[str, Any]:
 
 
 def calibration_of(model: str, given: CalibrationLike, /) -> Calibration:
-    """Read what was learned of one model.
+    """Read what was learned about one model.
 
     Args:
         model: Its name, as `trimtab.models` calls it.
@@ -501,7 +502,7 @@ def calibration_of(model: str, given: CalibrationLike, /) -> Calibration:
 
 
 def holds_calibration(path: str | PathLike[str], /) -> bool:
-    """Tell whether a file is one that was learned into, of any version."""
+    """Tell whether a file has learned calibrations, of any version."""
     try:
         return _read(path).get("schema") == SCHEMA
     except ConfigurationError:

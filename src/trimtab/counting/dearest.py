@@ -11,7 +11,7 @@ from trimtab.formats import Format, Media, Pieces, get_format
 
 
 class DearestCounter(AdditiveCounter):
-    """Counts each message, and what stands beside them, as the counter that says most.
+    """Counts each message, and the other parts, as the counter with the highest count.
 
     So no counter says more of a whole request. Errs high where they differ in what they find dear.
     """
@@ -74,6 +74,6 @@ class DearestCounter(AdditiveCounter):
 
 
 def _most(numbers: Iterable[int | None]) -> int | None:
-    """Return the largest; None where one of them is not known."""
+    """Return the largest; None if one of them is unknown."""
     known = [*numbers]
     return None if None in known else max(number for number in known if number is not None)

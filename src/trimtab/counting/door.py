@@ -1,4 +1,4 @@
-"""The door of counters: what is given as `counter=`, made into what the engine asks.
+"""The door of counters: turns the argument `counter=` into what the engine asks.
 
 A function is probed once with a list of one long message, and with that message's text where the answer
 leaves open which of the two it counts.
@@ -22,7 +22,7 @@ from trimtab.counting.simple import CharCounter, counter_from_text
 from trimtab.errors import ConfigurationError, ContextError
 
 WORDS = ("estimate", "chars")
-"""Words for counters; "chars" may have a number behind it, as in "chars:4"."""
+"""Names of counters; a number may follow "chars", as in "chars:4"."""
 
 _TEXT = "The quick brown fox jumps over the lazy dog. " * 40
 _MESSAGE = {"role": "user", "content": _TEXT}
