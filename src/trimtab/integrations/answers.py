@@ -8,11 +8,11 @@ from typing import Any
 from trimtab.formats.base import output_schema
 
 FORCED = {"tool_choice": {"type": "any"}}
-"""Says among tools that the model has to call one of them."""
+"""The entry among tools which says that the model must call one of them."""
 
 
 def answer_part(asked: Mapping[str, Any], /, *, name: str = "answer") -> dict[str, Any] | None:
-    """Write the schema of an answer as that of a body, to stand among tools; None: there is none.
+    """Write an output schema as in a body, to put it among tools; None if there is none.
 
     Args:
         asked: What says the form of an answer, as Chat Completions, Responses or Anthropic are told it; or a
@@ -32,13 +32,13 @@ def answer_part(asked: Mapping[str, Any], /, *, name: str = "answer") -> dict[st
 
 
 def _mapping_in(held: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
-    """Return what stands under a key; None: a word of JSON Schema, whose `format` is a text, or nothing."""
+    """Return the value of a key; None if it is missing, or a JSON Schema word (a text under `format`)."""
     found = held.get(key)
     return found if isinstance(found, Mapping) else None
 
 
 def answer_ways(part: dict[str, Any] | None, /) -> list[list[Any]]:
-    """List the ways to ask for an answer of which LiteLLM takes one: by its schema, or by a forced call.
+    """List the two ways of which LiteLLM uses one to request an answer: by its schema, or by a forced call.
 
     Args:
         part: The schema as `answer_part` writes it; None: none is asked for.

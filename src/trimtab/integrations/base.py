@@ -81,20 +81,20 @@ Or a `Context`, or the path of a policy, whose block "history" is filled; None: 
 its answer may take."""
 
 OnFitted: TypeAlias = Callable[[Fitted[Any]], Coroutine[Any, Any, object] | object]
-"""Called with what each fit gave. A coroutine that it returns is awaited, where the call is; a task or a
+"""Called with the result of each fit. A coroutine that it returns is awaited, where the call is; a task or a
 future runs by itself, and no call waits for it."""
 
 
 def clamped_strides(target_ratio: float, /) -> Cascade:
-    """Hold each result to a quarter of the budget, and cut in strides down to a share of it."""
+    """Limit each result to a quarter of the budget, and cut in strides down to a share of the budget."""
     return Cascade(ClampResults(max_ratio=0.25), SlidingWindow(target_ratio=target_ratio), TruncateText())
 
 
 MOST_READINGS = 10_000
-"""How many messages an adapter remembers the reading of; each lives as long as it is remembered."""
+"""How many readings of messages an adapter remembers; each message lives as long as its reading."""
 
 _OF_CONTEXTS = {"charge_as", "counter", "model", "pending_calls", "strict"}
-"""Options that a `Context` takes, too."""
+"""Options that a `Context` has, too."""
 
 
 class FitOptions(TypedDict, total=False):
@@ -120,20 +120,19 @@ class FitOptions(TypedDict, total=False):
 
 
 class CallOptions(TypedDict, total=False):
-    """What an adapter knows of a call beside its messages."""
+    """What an adapter knows about a call in addition to its messages."""
 
     model: str | None
     """Name of the model of the call."""
     window: Budget | None
-    """Its window less what the answer may take, where the framework knows better; None: as trimtab knows the
-    model."""
+    """The room for input, if the framework knows it better; None: by trimtab's facts about the model."""
     sent_as: str | None
-    """The wire form in which the framework sends the messages, where that is known."""
+    """The wire form in which the framework sends the messages, if known."""
     others: Sequence[tuple[str | None, str | None]]
     """Models that may be sent the same messages in its place, each with its wire form: what counts is the
     dearest of all, unless the user named a model or gave a counter."""
     system: Any
-    """System text that the framework sends beside the messages: counted, and not returned."""
+    """System text that the framework sends separately: counted, and not returned."""
     tools: Any
     """Schemas of the tools, in the wire form or any that `fit` takes."""
     limit_tokens: int | None
@@ -141,10 +140,10 @@ class CallOptions(TypedDict, total=False):
 
 
 class Outcome(NamedTuple, Generic[M]):
-    """What the fit of a call gave."""
+    """The result of fitting a call."""
 
     messages: list[M]
-    """Those that fit, as the framework's own."""
+    """The fitted messages, as the framework's own."""
     fitted: Fitted[Any]
     """The same as the engine sees them, with the report."""
     places: list[int | None]
@@ -152,12 +151,12 @@ class Outcome(NamedTuple, Generic[M]):
     kept: list[M]
     """The same for who keeps them: without the marks that were set for the prompt cache of this call."""
     bill: Sent | None = None
-    """Takes in what the call is billed; None: nobody learns from that."""
+    """Records the bill of the call; None: nothing learns from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[M]):
-    """What is asked of the engine for a call."""
+    """The request to the engine for a call."""
 
     messages: Sequence[M]
     given: dict[str, Any]
@@ -169,13 +168,13 @@ class Asked(Generic[M]):
     """What it may have by what was refused before."""
     limit_tokens: int | None
     is_one: bool
-    """Whether one model is asked, and not any of several."""
+    """Whether the call is for one model, rather than any of several."""
     is_learned: bool = False
     """Whether its counts are estimates of which a bill said how good they are, and keep as much free."""
 
 
 class Trimmer(Generic[M]):
-    """Fits the messages of each call of a model, and gives them back as the framework's own.
+    """Fits the messages of each call of a model, and returns them as the framework's own.
 
     Args:
         budget: See `AdapterBudget`.
@@ -226,7 +225,7 @@ class Trimmer(Generic[M]):
         self._held = None if holds is None else _Held(holds)
         self._on_fitted = on_fitted
         self.retries = check_flag("retry_overflow", retry_overflow)
-        """Whether a call that is refused is sent once more."""
+        """Whether a refused call is sent once more."""
         self._refused = Refused()
         self._options = _options_given(options, self._format)
         steady = self._options.get("steady", True)
@@ -286,7 +285,7 @@ class Trimmer(Generic[M]):
     def learn(
         self, error: BaseException, sent: Outcome[M], messages: Sequence[M], *, model: str | None
     ) -> Refusal | None:
-        """Take in why a provider refused a call; None where that is not known, or nobody is to ask again.
+        """Record why a provider refused a call; None if unknown, or if it should not be sent again.
 
         Args:
             error: What was raised for it.
@@ -319,12 +318,12 @@ class Trimmer(Generic[M]):
 
     @property
     def sets_marks(self) -> bool:
-        """Whether marks for the provider's prompt cache are asked for."""
+        """Whether marks for the provider's prompt cache are requested."""
         of_context = self._budget.policy.breakpoints if isinstance(self._budget, Context) else None
         return bool(self._options.get("breakpoints") or of_context)
 
     def check_sync(self) -> None:
-        """Refuse what is async, where no call is awaited.
+        """Refuse async functions if calls are not awaited.
 
         Raises:
             ConfigurationError: `on_fitted` is.
@@ -366,7 +365,7 @@ class Trimmer(Generic[M]):
         return Outcome(sent, fitted, places, kept if self._keeps else sent, bill)
 
     def _fit_asked(self, asked: Asked[M]) -> Steps[tuple[Fitted[M], Blocks[M] | None, Sent | None]]:
-        """Fit what is asked; returns with it the blocks of a `Context`, and what takes in a bill."""
+        """Fit a request; also returns the blocks of a `Context`, and what records a bill."""
         given, room = asked.given, asked.room
         margin: float | str = "auto" if asked.is_learned else 0
         if isinstance(self._budget, Context):
@@ -396,7 +395,7 @@ class Trimmer(Generic[M]):
         return list(said) if isinstance(said, list | tuple) else [said]
 
     def _key_of(self, messages: Sequence[M]) -> str:
-        """Name a conversation by its first message that is no system text."""
+        """Name a conversation by its first message that is not system text."""
         wires = (mapping_of(wire) for message in messages for wire in self._wires(message))
         first = next((wire for wire in wires if wire.get("role") not in SYSTEM_ROLES), None)
         return "" if first is None else key_of_message(first, self._format)
@@ -404,7 +403,7 @@ class Trimmer(Generic[M]):
     def _without_refused(
         self, messages: Sequence[M], write: Write[M]
     ) -> tuple[Sequence[M], Sequence[int], int]:
-        """Leave out thinking that was refused before.
+        """Omit thinking that was refused before.
 
         Returns:
             The messages, the index that each had among those given, and how many of them had such thinking.
@@ -566,7 +565,7 @@ class Trimmer(Generic[M]):
         return Budget.of(self._budget, model=known_name(name) or name)
 
     def _model(self, of_call: str | None) -> str | None:
-        """Name the model that is counted for: the one that was asked for, or that of the call."""
+        """Name the model to count for: the one the user named, or that of the call."""
         return self._options.get("model") or of_call
 
     def _check_texts(self, context: Context) -> None:
@@ -595,7 +594,7 @@ class Trimmer(Generic[M]):
 
 
 class Question(NamedTuple):
-    """What is asked of the engine, or of a function of the caller's: at once or awaited."""
+    """A request to the engine, or to a function of the caller, sync or awaited."""
 
     now: Callable[[], Any]
     later: Callable[[], Awaitable[Any]]
@@ -612,7 +611,7 @@ async def afinish(steps: Steps[R]) -> R:
 
 
 def tell(on_fitted: OnFitted | None, fitted: Fitted[Any]) -> Steps[None]:
-    """Call the caller's function with what a fit gave.
+    """Call the caller's function with the result of a fit.
 
     Raises:
         ConfigurationError: It has to be awaited, and the call is not.
@@ -634,14 +633,14 @@ def _async_error() -> ConfigurationError:
 
 
 class _Held(Generic[M]):
-    """Finds the messages of a call that must stay; those that were there at the call before are known."""
+    """Finds the messages of a call that must be kept; those of the previous call are known."""
 
     def __init__(self, holds: Callable[[M], bool]) -> None:
         self._holds = holds
         self._last: tuple[list[M], list[int]] = [], []
 
     def of(self, messages: Sequence[M]) -> list[int]:
-        """List the places of those that must stay."""
+        """List the places of the messages that must be kept."""
         before, held = self._last
         if len(before) > len(messages) or not all(map(is_, before, messages)):
             before, held = [], []
@@ -652,12 +651,12 @@ class _Held(Generic[M]):
 
 
 class Schemas:
-    """Writes the tools of a call as schemas; those of the last call are not written again."""
+    """Writes the tools of a call as schemas; those of the last call are reused."""
 
     def __init__(self, write: Callable[[Sequence[Any]], list[Any]]) -> None:
         self._write = write
         self._last: tuple[list[Any], list[Any]] = [], []
-        """Tools and their schemas, as one: threads share it."""
+        """Tools and their schemas, in one object: threads share it."""
 
     def of(self, tools: Sequence[Any]) -> list[Any]:
         """Return the schemas of a call's tools."""
@@ -669,7 +668,7 @@ class Schemas:
 
 
 def form_of(client: object, forms: Mapping[str, str]) -> str | None:
-    """Tell the wire form in which a framework's client sends messages.
+    """Return the wire form in which a framework's client sends messages.
 
     Args:
         client: A model or a client.
@@ -690,7 +689,7 @@ def rewrite_parts(
     read: Callable[[Any], Mapping[str, Any] | None],
     text: Callable[[str], Any],
 ) -> list[Any]:
-    """Write the parts of a message for what it says now; those that nothing changed are the very ones.
+    """Write the parts of a message with its new content; unchanged parts are the same objects.
 
     Args:
         parts: Those of the framework's message.
@@ -730,7 +729,8 @@ class Blocks(Generic[M]):
     def objects(
         self, fitted: Fitted[Any], messages: Sequence[Any], write: Write[M]
     ) -> Iterator[tuple[M, int | None]]:
-        """Give the messages of an output as the framework's own, each with its index among those of the call.
+        """Return the messages of an output as the framework's own, each with its index among those of the
+        call.
 
         Args:
             fitted: The output.
@@ -764,7 +764,7 @@ class Blocks(Generic[M]):
 
 
 def _first(message: Any, wire: list[Any]) -> Any:
-    """Write a message that is of the wire form itself."""
+    """Write a message that already has the wire form."""
     return wire[0]
 
 
@@ -789,7 +789,7 @@ def _budget_given(budget: Any) -> Budget | Context | str | None:
 
 
 _DEFAULTS = {name: signature(fit).parameters[name].default for name in sorted(FitOptions.__annotations__)}
-"""What `fit` does where an option says nothing."""
+"""The defaults of `fit`'s options."""
 
 
 def _options_given(options: FitOptions, format: Format) -> dict[str, Any]:
@@ -822,7 +822,7 @@ def _options_given(options: FitOptions, format: Format) -> dict[str, Any]:
 
 
 def known_name(model: str | None) -> str | None:
-    """Return the name by which a model is known; None if the call names none, or one that nobody knows.
+    """Return the known name of a model; None if the call names none, or an unknown one.
 
     A host that is known may have windows and prices of its own; one nobody knows ("mine/gpt-4o") is left out.
     """
@@ -831,11 +831,11 @@ def known_name(model: str | None) -> str | None:
 
 
 def known_facts(model: str | None) -> ModelFacts | None:
-    """Look a model up; None if the call names none, or one that nobody knows."""
+    """Look up a model; None if the call names none, or an unknown one."""
     name = known_name(model)
     return None if name is None else find_facts(name)
 
 
 def known_window(model: str | None) -> int | None:
-    """Return the tokens of a model's window; None if nobody knows them."""
+    """Return the tokens of a model's window; None if unknown."""
     return window_of(known_name(model))

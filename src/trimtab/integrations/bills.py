@@ -24,20 +24,20 @@ M = TypeVar("M")
 
 
 class ChatOptions(TypedDict):
-    """What a `ChatTrimmer` is made with beside its budget."""
+    """The options of a `ChatTrimmer` other than its budget."""
 
     format: str
     """The wire form of the messages."""
     retry_overflow: bool
-    """Whether a call that its provider refuses is sent once more, where it can be sent otherwise."""
+    """Whether a refused call is sent once more, if it can be sent in another way."""
     on_fitted: OnFitted | None
     """Called with the `Fitted` of each call; may be async where the call is."""
     options: FitOptions
-    """What the user said of `fit`."""
+    """The user's options for `fit`."""
 
 
 class ChatTrimmer(Trimmer[M]):
-    """A `Trimmer` that has a counter of its own for each conversation, and cuts it where it was cut before.
+    """A `Trimmer` with its own counter for each conversation, which it cuts where it was cut before.
 
     Args:
         budget: See `AdapterBudget`.
@@ -63,11 +63,11 @@ class ChatTrimmer(Trimmer[M]):
         refuse_baseline(own)
         self._own = own
         self._exactly = isinstance(budget, Budget)
-        """Whether the budget is the caller's word: a bare number of tokens is held whatever is estimated."""
+        """Whether the budget is an exact limit of the caller: a `Budget` is used as it is."""
         self._holds = not isinstance(self._budget, Context) and options.get("strategy") is None
 
     def _strides(self, chat: Chat, messages: Sequence[Any]) -> Cascade:
-        """Cut a conversation where it was cut before, and else in strides."""
+        """Cut a conversation where it was cut before, otherwise in strides."""
         held = HeldCut(chat.plan(messages), self._target_ratio, chat.as_before)
         return Cascade(held, SlidingWindow(target_ratio=self._target_ratio), TruncateText())
 
@@ -81,7 +81,7 @@ class BilledTrimmer(ChatTrimmer[M]):
         """By who is asked, and the wire form that is charged."""
 
     def _fit_asked(self, asked: Asked[M]) -> Steps[tuple[Fitted[M], Blocks[M] | None, Sent | None]]:
-        """Have a call fitted by one counter after the other; if none makes it fit, the first says why."""
+        """Fit a call with one counter after another; if none makes it fit, raise the first one's error."""
         if not asked.is_one:
             return (yield from super()._fit_asked(asked))
         chat, fit = self._chat_of(asked), super()._fit_asked
@@ -107,7 +107,7 @@ class BilledTrimmer(ChatTrimmer[M]):
         return chats.find(asked.messages, model)
 
     def _ask_by(self, asked: Asked[M], chat: Chat, counter: TotalBaseline | None) -> Asked[M]:
-        """Ask by a counter, and to cut where the conversation was cut before."""
+        """Make the request with a counter, and with the previous cut of the conversation."""
         given = dict(asked.given)
         if counter is not None:
             given["counter"] = counter  # which `fit` asks to charge as the form that is sent
@@ -124,7 +124,7 @@ class BilledTrimmer(ChatTrimmer[M]):
         fitted: Fitted[M],
         blocks: Blocks[M] | None,
     ) -> Sent | None:
-        """Remember where a call was cut; returns what takes in its bill."""
+        """Remember where a call was cut; returns what records its bill."""
         messages, given = asked.messages, asked.given
         kept = Kept.of(fitted, fitted.positions if blocks is None else blocks.places(fitted), messages)
         if self._holds:

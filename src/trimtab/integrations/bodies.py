@@ -61,7 +61,7 @@ class Bodies(ChatTrimmer[Any]):
         self._stored, self._held_key, self._most_output = stored, held, most_output
         self._chats = Chats(self._format, self._new_baseline)
         self.held = Held()
-        """How much the server puts before the messages of a call, where it said so."""
+        """The size of what the server puts before the messages of a call, if it was reported."""
 
     def fit_body(self, body: Mapping[str, Any], *, model: str | None) -> Sent:
         """Return a body that fits.
@@ -77,7 +77,7 @@ class Bodies(ChatTrimmer[Any]):
         return await afinish(self._send(body, model))
 
     def _send(self, body: Mapping[str, Any], model: str | None) -> Steps[Sent]:
-        """Have a call fitted by one counter after the other; if none makes it fit, the first says why."""
+        """Fit a call with one counter after another; if none makes it fit, raise the first one's error."""
         request = self._request_of(body)
         if request is None:
             return Sent(body)
@@ -103,7 +103,7 @@ class Bodies(ChatTrimmer[Any]):
         return (yield from self._outcome(call, counter, fitted, places, why))
 
     def recover(self, sent: Sent, error: Exception) -> Sent:
-        """Return what is sent once more in place of what its provider refused.
+        """Return what to send in place of a refused request.
 
         What the provider says of its size is taken in as a bill is.
 
@@ -170,7 +170,7 @@ class Bodies(ChatTrimmer[Any]):
         return Question(fits, afits), lambda fitted: fitted.positions
 
     def _room(self, call: _Call, limit_tokens: int | None) -> int | None:
-        """Return the room of a call that was refused, or whose model was heard to take less than is known."""
+        """Return the room of a refused call, or of one whose model is known from an error to accept less."""
         output_tokens = self._output_of(call.request)
         room = self._refused.room(self._model(call.model), output_tokens=output_tokens)
         return min((one for one in (room, limit_tokens) if one is not None), default=None)
@@ -218,7 +218,7 @@ class Bodies(ChatTrimmer[Any]):
             return None
 
     def _arguments(self, call: _Call, counter: TotalBaseline | None) -> tuple[Budget | None, dict[str, Any]]:
-        """Say to what a call is fitted, and with what."""
+        """Return the budget and the options of a call."""
         given = self._ask(call.model, None, None, None)
         given["counter"] = call.counter(counter) or self._own
         if self._holds:
@@ -299,7 +299,7 @@ def _budget_of(room: int, counter: TotalBaseline | None) -> Budget:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call to be fitted."""
+    """A call to fit."""
 
     body: Mapping[str, Any]
     request: Request
@@ -317,5 +317,5 @@ class _Call:
 
 
 def _has(body: Mapping[str, Any], key: str) -> bool:
-    """Tell whether a key has a value: SDKs have objects of their own for what was left out."""
+    """Tell whether a key has a value: SDKs have special objects for omitted arguments."""
     return body.get(key) is not None and type(body[key]).__name__ not in ("Omit", "NotGiven")

@@ -29,21 +29,21 @@ from trimtab.formats.values import item_of
 T = TypeVar("T")
 
 MOST_CHATS = 1_024
-"""What is remembered of conversations, those that were asked about last: one for each, and often one for its
-fork and one for its way to begin."""
+"""Maximum number of remembered conversations, the last used ones: one entry for each, and often one for its
+fork and one for its beginning."""
 
 MOST_TEXTS = 256
-"""Results of a conversation that were cut and keep their text; those that were cut last."""
+"""Maximum number of cut results per conversation that keep their text: the last ones."""
 
 MOST_HELD = 256
-"""What a server holds that a client knows the size of."""
+"""Maximum number of contents on the server whose size a client remembers."""
 
 _LEAST_BILLED = 4
-"""A bill below this part of the count is of something else: some servers report one token, whatever came."""
+"""A bill below this fraction of the count is wrong: some servers always report one token."""
 
 _MOST_BILLED = 4
-"""A bill of more than so many counts, which leaves less than half of the budget, is no price: it is believed
-when the next bill says it, too (design/029)."""
+"""A bill of more than this many times the count, with an excess above half of the budget, is believed only if
+the next bill is that high, too (design/029)."""
 
 
 def refuse_baseline(counter: object) -> None:
@@ -73,7 +73,7 @@ def beside_counted(counter: TotalBaseline, request: Request) -> int:
 
 
 def is_learned(counter: TotalBaseline | None) -> bool:
-    """Tell whether counts are estimates of which a bill said how good they are."""
+    """Tell whether counts are estimates that a bill has corrected."""
     return counter is not None and counter.bills > 0 and counter.estimates
 
 
@@ -134,9 +134,9 @@ class Chat:
     opening: tuple[str, str]
     """Its model, and its first message that is no system text."""
     baseline: TotalBaseline | None
-    """What counts it; None: the caller's own counter does, and takes in no bill."""
+    """Its counter; None: the caller's own counter, which records no bill."""
     before: TotalBaseline | None = None
-    """What counted it before the latest bill, while that stands alone."""
+    """Its counter before the latest bill, while no other bill confirms that one."""
     doubts: bool = False
     """Whether the latest bill was too high to be believed."""
     root: Chat | None = None
@@ -150,14 +150,15 @@ class Chat:
     cut: int = 0
     """Where the last call was cut; 0: nowhere."""
     at_cut: Any = None
-    """The first message behind the cut, by which a conversation is known that goes on."""
+    """The first message after the cut: with it, the conversation is recognized later."""
     texts: dict[tuple[int, Path, int], str] = field(default_factory=dict)
-    """What became of results that were cut: by message, place in it, and the hash of the whole text."""
+    """The texts of cut results, by message, place in it, and the hash of the whole text."""
 
     def counters(self) -> Iterator[TotalBaseline | None]:
-        """List what may count a call: the next is asked where nothing fits by the one before.
+        """List the counters for a call: the next is used if the call does not fit by the one before.
 
-        One bill alone shuts no conversation: it may have been a price throughout, or the server's mistake.
+        A single bill does not end a conversation: it may have been a price throughout, or the server's
+        mistake.
         """
         yield self.baseline
         priced = self.baseline.as_factor() if self.baseline is not None else None
@@ -166,7 +167,7 @@ class Chat:
     def fit_by_one(
         self, fit: Callable[[TotalBaseline | None], Steps[T]], /
     ) -> Steps[tuple[TotalBaseline | None, T]]:
-        """Have a call fitted by one counter after the other; if none makes it fit, the first says why."""
+        """Fit a call with one counter after another; if none makes it fit, raise the first one's error."""
         refused: BudgetExceededError | None = None
         for counter in self.counters():
             try:
@@ -177,19 +178,19 @@ class Chat:
         raise refused
 
     def as_before(self, place: tuple[int, Path, int], text: str) -> str:
-        """Say what became of a result when it was cut first; else what it becomes now, for later calls."""
+        """Return the text of a result when it was first cut, or the current one, which later calls reuse."""
         known = self.texts.setdefault(place, text)
         if len(self.texts) > MOST_TEXTS:
             self.texts.pop(next(iter(tuple(self.texts)), place), None)  # another thread may add to them
         return known
 
     def plan(self, messages: Sequence[Any]) -> int:
-        """Say where a call is to be cut, and no earlier; 0: wherever it fits."""
+        """Return the earliest place to cut a call; 0: wherever it fits."""
         goes_on = len(messages) > self.cut and messages[self.cut] == self.at_cut
         return self.cut if goes_on else 0
 
     def learn(self, messages: Sequence[Any], fitted: Fitted[Any], kept: Kept) -> None:
-        """Remember where a call was cut: behind the newest message that was evicted for room."""
+        """Remember where a call was cut: after the newest message that was evicted for room."""
         if kept.cut in (0, self.cut):
             return
         stay = {*fitted.positions}
@@ -201,7 +202,7 @@ class Chat:
             self.texts = {place: text for place, text in tuple(self.texts.items()) if place[0] >= cut}
 
     def take_bill(self, tokens: int, sent: Sent) -> None:
-        """Take in what a call was billed, less what the server holds."""
+        """Record the bill of a call, less the content on the server."""
         counter = sent.counter
         assert counter is not None
         counted = counter.plain_count(sent.tokens, fixed_counted=sent.fixed_counted)
@@ -229,7 +230,7 @@ class Chat:
 
 
 class Chats:
-    """Finds the conversation a call belongs to.
+    """Finds the conversation of a call.
 
     It is the one of those with the same first message whose latest call ended with messages that this one
     has at the same place. Where that is so but for the last of them, since a question is put again in other
@@ -358,7 +359,7 @@ class Sent:
     chat: Chat | None = None
     """The conversation its bill is for; None: the server adds what nobody here sees."""
     counter: TotalBaseline | None = None
-    """What counted it; None: it takes in no bill."""
+    """Its counter; None: it records no bill."""
     tokens: int = 0
     """What was counted for it, less what the server holds."""
     fixed_counted: int = 0
@@ -457,7 +458,7 @@ class Sent:
 
 
 class Again(NamedTuple):
-    """How a stream is asked for once more whose first event is an error."""
+    """How to request a stream again if its first event is an error."""
 
     kinds: tuple[type[Exception], ...]
     """The errors of the client."""
@@ -468,7 +469,7 @@ class Again(NamedTuple):
 
 
 _CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens")
-"""Parts of Anthropic's input that stand beside `input_tokens`."""
+"""Parts of Anthropic's input that are not in `input_tokens`."""
 
 
 def _usage_with(before: Mapping[str, Any] | None, usage: Any) -> Mapping[str, Any] | None:
