@@ -326,7 +326,7 @@ class Trimmer(Generic[M]):
         """Refuse async functions if calls are not awaited.
 
         Raises:
-            ConfigurationError: `on_fitted` is.
+            ConfigurationError: `on_fitted` is async.
         """
         if self._on_fitted is not None and answers_later(self._on_fitted):
             raise _async_error()
