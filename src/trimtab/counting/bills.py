@@ -17,6 +17,7 @@ from trimtab.errors import ConfigurationError, UsageError
 from trimtab.formats import Format, get_format
 from trimtab.formats.recordings import Bill, ForeignConversation
 from trimtab.formats.values import Dict
+from trimtab.models import model_in
 
 LEAST_SERIES = 3
 """Calls of a conversation from which on it shows what they have in common that is not recorded."""
@@ -51,12 +52,13 @@ def billed_request(value: object, /) -> BilledRequest | None:
     else:
         body = {key: one for key, one in value.items() if key not in ("usage", "response")}
     response = _inside(value.get("response"))
-    usage = response if value.get("usage") is None else value["usage"]
-    told = usage is not response or holds_usage(response)
-    if usage is None or not told or not any(key in body for key in BODY_KEYS):
+    usage = value.get("usage")
+    if usage is None and holds_usage(response):
+        usage = response
+    if usage is None or not any(key in body for key in BODY_KEYS):
         return None
-    named = [one.get(key) for one in (response, body, value) for key in ("model", "modelId") if one]
-    return BilledRequest(dict(body), usage, tuple(name for name in named if isinstance(name, str)))
+    named = (model_in(one) for one in (response, body, value))
+    return BilledRequest(dict(body), usage, tuple(name for name in named if name is not None))
 
 
 def _inside(value: Any) -> Any:
