@@ -32,6 +32,13 @@ def points(factor: float, constant: float = 0, sizes: tuple[int, ...] = SIZES) -
     return [Point(size, round(factor * size + constant)) for size in sizes]
 
 
+def grown_by(calls: list[Point]) -> list[Point]:
+    """Say what calls have more than the first, where that is 200 tokens or more."""
+    counted, billed = calls[0]
+    grown = [Point(one.counted_tokens - counted, one.billed_tokens - billed) for one in calls]
+    return [one for one in grown if one.billed_tokens >= 200]
+
+
 def a_calibration(**changes: Any) -> Calibration:
     """Make what is learned of gpt-4o, as it were."""
     data = learn(points(1.3), counter="gpt-4o").to_dict()
@@ -87,17 +94,16 @@ def test_a_correction_that_makes_the_median_worse_is_not_made() -> None:
 
 def test_conversations_with_an_unknown_part_teach_the_factor_alone() -> None:
     """What is not recorded is another constant in each, and none of them is learned."""
-    series = [points(1.3, hidden) for hidden in (20_000, 4_000)]
-    found = learn([], series, counter="c")
+    grown = [one for hidden in (20_000, 4_000) for one in grown_by(points(1.3, hidden))]
+    found = learn([], grown, counter="c")
     assert found.factor == pytest.approx(1.3, abs=0.02)
     assert found.constant_tokens == 0
-    grown = sum(one.billed_tokens - group[0].billed_tokens >= 200 for group in series for one in group)
-    assert found.calls == grown
+    assert found.calls == len(grown)
 
 
 def test_a_constant_is_of_whole_calls_alone() -> None:
     """What a conversation grew by has none in it, however many calls it has."""
-    found = learn(points(1, 60), [points(1, 20_000, tuple(range(100, 9_000, 300)))], counter="c")
+    found = learn(points(1, 60), grown_by(points(1, 20_000, tuple(range(100, 9_000, 300)))), counter="c")
     assert (found.factor, found.constant_tokens, found.deviation_after) == (1, 60, 0)
 
 

@@ -286,7 +286,7 @@ def _learn(tally: BillsTally, path: str) -> bool:
     found = dict[str, Calibration]()
     for name, one in tally.models.items():
         try:
-            made = found[name] = learn(one.whole, one.series, counter=one.counter)
+            made = found[name] = learn(one.whole, one.grown, counter=one.counter)
         except ConfigurationError as error:
             click.echo(f"trimtab: --learn: {plain(name)}: {error}", err=True)
             continue

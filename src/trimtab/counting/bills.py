@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from trimtab._shared.checks import BODY_KEYS
 from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.baseline import holds_usage, usage_of
-from trimtab.counting.calibration import Point, growth, label_of
+from trimtab.counting.calibration import Point, label_of
 from trimtab.counting.margin import known_margin, known_over_margin
 from trimtab.counting.measurement import Counted, count_of_request
 from trimtab.errors import ConfigurationError, UsageError
@@ -21,6 +21,9 @@ from trimtab.models import model_in
 
 LEAST_SERIES = 3
 """Calls of a conversation from which on it shows what they have in common that is not recorded."""
+
+_LEAST_GROWTH_TOKENS = 200
+"""A call that was billed so little more than the first is not judged: framing is a large share of that."""
 
 Basis = Literal["request", "growth"]
 """What of a call is compared: all of it, or what it has more than the first call of its conversation."""
@@ -263,13 +266,15 @@ def _compare_growth(found: Compared, model: str, counter: AdditiveCounter) -> No
 
 
 def _growth(first: BilledCount, call: BilledCount, counter: AdditiveCounter) -> BilledCount | None:
-    grown = growth(first.point, call.point)
-    if grown is None:
+    """Compare what a call has more than the first of its conversation; None if that is too little."""
+    billed_tokens = call.billed_tokens - first.billed_tokens
+    if billed_tokens < _LEAST_GROWTH_TOKENS:
         return None
-    size = max(0, grown.counted_tokens)
+    counted_tokens = call.counted_tokens - first.counted_tokens
+    size = max(0, counted_tokens)
     return BilledCount(
-        billed_tokens=grown.billed_tokens,
-        counted_tokens=grown.counted_tokens,
+        billed_tokens=billed_tokens,
+        counted_tokens=counted_tokens,
         margin_tokens=known_margin(counter, size),
         over_margin_tokens=known_over_margin(counter, size),
     )

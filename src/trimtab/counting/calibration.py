@@ -29,8 +29,6 @@ SCHEMA, VERSION = "trimtab.calibration", 1
 
 _DIGITS = 6
 """Of a factor behind the point: what is written is what is counted by."""
-_LEAST_GROWTH_TOKENS = 200
-"""A call that was billed so little more than the first is not judged: framing is a large share of that."""
 _MOST_TURNS, _LEAST_GAIN = 20, 0.99
 """Turns in which factor and constant are found at most, each of which takes a hundredth off at least."""
 _INSIDE_SHARE = 0.97
@@ -151,15 +149,7 @@ class Point(NamedTuple):
     billed_tokens: int
 
 
-def growth(first: Point, later: Point, /) -> Point | None:
-    """Return what a call has more than the first of its conversation; None if that is too little."""
-    billed_tokens = later.billed_tokens - first.billed_tokens
-    if billed_tokens < _LEAST_GROWTH_TOKENS:
-        return None
-    return Point(later.counted_tokens - first.counted_tokens, billed_tokens)
-
-
-def learn(whole: Sequence[Point], series: Sequence[Sequence[Point]] = (), /, *, counter: str) -> Calibration:
+def learn(whole: Sequence[Point], grown: Sequence[Point] = (), /, *, counter: str) -> Calibration:
     """Learn from the bills of one model.
 
     Factor and constant are medians, each found with the other as it is, and taken only if deviations fall
@@ -169,14 +159,13 @@ def learn(whole: Sequence[Point], series: Sequence[Sequence[Point]] = (), /, *, 
 
     Args:
         whole: Calls that are recorded whole.
-        series: Calls of conversations of which each holds something that is not recorded and stays the
-            same: they teach the factor, and nothing of the constant.
+        grown: What calls have more than the first of their conversation, of which something that stays the
+            same is not recorded: they teach the factor, and nothing of the constant.
         counter: Who counted.
 
     Raises:
         ConfigurationError: There are fewer than five calls.
     """
-    grown = [one for group in series for later in group[1:] if (one := growth(group[0], later)) is not None]
     seen = [*(_Judged(one, 1) for one in whole), *(_Judged(one, 0) for one in grown)]
     judged = [one for one in seen if _NOTHING.believable(*one.point)]
     if len(judged) < LEAST_CALLS:
