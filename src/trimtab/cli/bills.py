@@ -25,7 +25,7 @@ from trimtab.cli.bill_tallies import (
     summary,
 )
 from trimtab.cli.input import STANDARD_INPUT, InputKind, Piece, files_of, pieces, read_piece
-from trimtab.cli.options import RequestOptions, together, with_sources
+from trimtab.cli.options import RequestOptions, with_sources
 from trimtab.cli.output import (
     Asked,
     Progress,
@@ -178,37 +178,6 @@ def _refusal(asked: Asked, why: str) -> Asked:
 
 
 # -- the command
-
-
-_options = together(
-    click.option(
-        "--learn",
-        "learned",
-        metavar="FILE",
-        type=click.Path(),
-        help="With --bills: write what the bills teach, for --calibration.",
-    ),
-    click.option(
-        "--bills",
-        is_flag=True,
-        help="Count each recorded call that has a usage beside its bill, and sum up by model.",
-    ),
-)
-
-
-def with_bills(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command that counts conversations count calls beside their bills, too."""
-
-    @functools.wraps(command)
-    def run(bills: bool, learned: str | None, **given: Any) -> None:
-        if bills:
-            count_bills(learned, **given)
-        elif learned is not None:
-            raise Refused("--learn FILE goes with --bills")
-        else:
-            command(**given)
-
-    return _options(run)
 
 
 @usage
