@@ -300,6 +300,46 @@ class Factor(NamedTuple):
         return -(-tokens * self.reported_tokens // self.counted_tokens)
 
 
+class FactorCounter(AdditiveCounter):
+    """A counter whose messages cost what another gives for them, times a factor, to the nearest token.
+
+    Args:
+        counter: Whose counts are corrected.
+        factor: Billed tokens a counted one.
+    """
+
+    def __init__(self, counter: AdditiveCounter, factor: Factor, /) -> None:
+        self._counter, self._format = counter, counter.format
+        self._factor = factor
+
+    def with_format(self, format: str | Format, /) -> Self:
+        """Return the same counter for another wire form."""
+        return self._with_counter(self._counter.with_format(format))
+
+    def charge_as(self, format: str | Format, /) -> Self:
+        """Return the same counter for messages sent in another wire form."""
+        return self._with_counter(self._counter.charge_as(format))
+
+    def _with_counter(self, counter: AdditiveCounter) -> Self:
+        if counter is self._counter:
+            return self
+        twin = copy(self)
+        twin._counter, twin._format = counter, counter.format
+        return twin
+
+    def count_text(self, text: str, /) -> int:
+        """Count a bare text, times the factor."""
+        return self._correct(self._counter.count_text(text))
+
+    def count_message(self, message: Any, /) -> int:
+        """Count a message, times the factor."""
+        return self._correct(self._counter.count_message(message))
+
+    def _correct(self, tokens: int) -> int:
+        billed, counted = self._factor
+        return tokens if billed == counted else nearest(tokens * billed, counted)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """What reports of one model in one conversation have taught."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -18,10 +17,10 @@ from typing import Any, NamedTuple, Self
 from trimtab._shared.checks import is_number, is_whole
 from trimtab._shared.strict_json import parse
 from trimtab.counting.base import AdditiveCounter, counter_name
-from trimtab.counting.baseline import LEAST_TOKENS, Factor, Learned, nearest
+from trimtab.counting.baseline import LEAST_TOKENS, Factor, FactorCounter, Learned
 from trimtab.counting.estimate import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError, option, phrase
-from trimtab.formats import Format, Media, Pieces
+from trimtab.formats import Media, Pieces
 
 LEAST_CALLS = 5
 """Bills of a model below which nothing is learned of it."""
@@ -322,7 +321,7 @@ def _are_few(calls: int) -> bool:
 # -- the counter
 
 
-class CalibratedCounter(AdditiveCounter):
+class CalibratedCounter(FactorCounter):
     """A counter whose counts are corrected by what bills of its model taught.
 
     `counter_for(model, calibration=...)` makes it of what `trimtab count --bills --learn` wrote. It is never
@@ -341,33 +340,13 @@ class CalibratedCounter(AdditiveCounter):
     def __init__(self, counter: AdditiveCounter, learned: Calibration, /) -> None:
         if learned.counter != label_of(counter):
             raise _error(f" was learned of the counter {learned.counter!r}, not of {label_of(counter)!r}")
-        self._counter = counter
-        self._format = counter.format
+        super().__init__(counter, learned.ratio)
         self.learned = learned
         """What its model's bills taught."""
         self.name = f"{counter_name(counter)}, calibrated by {learned.calls:,} calls"
 
-    def _with(self, counter: AdditiveCounter) -> Self:
-        if counter is self._counter:
-            return self
-        twin = copy(self)
-        twin._counter, twin._format = counter, counter.format
-        return twin
-
-    def with_format(self, format: str | Format, /) -> Self:
-        return self._with(self._counter.with_format(format))
-
-    def charge_as(self, format: str | Format, /) -> Self:
-        return self._with(self._counter.charge_as(format))
-
     def without_tools(self) -> Self:
-        return self._with(self._counter.without_tools())
-
-    def count_text(self, text: str, /) -> int:
-        return self._correct(self._counter.count_text(text))
-
-    def count_message(self, message: Any, /) -> int:
-        return self._correct(self._counter.count_message(message))
+        return self._with_counter(self._counter.without_tools())
 
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
@@ -381,10 +360,6 @@ class CalibratedCounter(AdditiveCounter):
 
     def dropped_tokens(self, pieces: Pieces, /) -> int:
         return self._correct(self._counter.dropped_tokens(pieces))
-
-    def _correct(self, tokens: int) -> int:
-        billed, counted = self.learned.ratio
-        return nearest(tokens * billed, counted)
 
     def margin_tokens(self, tokens: int, /) -> int | None:
         """Say how far the bill may be above a count.
