@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -335,6 +337,16 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return chat, learned
 
 
+@contextmanager
+def a_pipe(said: bytes) -> Iterator[str]:
+    """Give a pipe, as a shell does by `<(…)`: it says something once."""
+    reads, writes = os.pipe()
+    os.write(writes, said)
+    os.close(writes)
+    yield f"/dev/fd/{reads}"
+    os.close(reads)
+
+
 def test_commands_count_by_a_calibration(files: tuple[Path, Path]) -> None:
     """`count`, `stats` and `fit` come to the same number."""
     chat, learned = files
@@ -345,6 +357,40 @@ def test_commands_count_by_a_calibration(files: tuple[Path, Path]) -> None:
     told = json.loads(run("fit", chat, "--budget", "8k", *option).stdout)
     assert told["report"]["tokens_after"] == tokens
     assert told["report"]["counter"] == "gpt-4o, calibrated by 8 calls"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("stats", "--budget", "8k", "--budget", "9k"),
+        ("replay", "--budget", "8k", "--policy", "none"),
+        ("replay", "--budget", "8k", "--policy", "none", "--jobs", "2"),
+    ],
+)
+def test_a_calibration_is_read_once(files: tuple[Path, Path], command: tuple[str, ...]) -> None:
+    """Also for several budgets, conversations and processes: a pipe cannot be read again."""
+    chat, learned = files
+    chat.write_text(chat.read_text(encoding="utf-8") * 3, encoding="utf-8")
+    expected = run(*command, "--model", "gpt-4o", "--calibration", learned, chat)
+    assert expected.exit_code == 0
+    with a_pipe(learned.read_bytes()) as path:
+        found = run(*command, "--model", "gpt-4o", "--calibration", path, chat)
+    assert (found.exit_code, found.stdout) == (0, expected.stdout)
+
+
+def test_a_page_reads_a_calibration_once(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often its policies fit the conversation."""
+    chat, learned = files
+    counts = list[int]()
+
+    def serve(subject: Any, **_: Any) -> None:
+        counts.extend(subject.fit(word, None).report.tokens_after for word in ("default", "steady"))
+
+    monkeypatch.setattr("trimtab.inspector.serve", serve)
+    with a_pipe(learned.read_bytes()) as path:
+        found = run("inspect", "--budget", "8k", "--calibration", path, chat)
+    assert found.exit_code == 0, found.output
+    assert counts == [CalibratedCounter(counter_for("gpt-4o"), a_calibration(factor=1.5)).count(CHAT)] * 2
 
 
 def test_the_command_line_refuses_a_calibration_of_something_else(files: tuple[Path, Path]) -> None:

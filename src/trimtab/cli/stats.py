@@ -20,6 +20,7 @@ from trimtab.cli.options import (
     calibration_option,
     page_options,
     request_options,
+    with_sources,
 )
 from trimtab.cli.output import Place, Progress, Refused, encode, in_options, json_text, usage
 from trimtab.cli.tallies import BudgetTally, Share, Tally, calls_in
@@ -155,6 +156,7 @@ def stats(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> N
     prompt cache (`trimtab replay` plays each call with one). Each file is read once, and no conversation is
     kept in memory.
     """
+    given = with_sources(given)
     asked = RequestOptions(given)
     budgets = _Budgets.of(given)
     tally = Tally(budgets=budgets.tallies)
