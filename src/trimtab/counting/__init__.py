@@ -134,8 +134,7 @@ def counter_for(
         return _counter_by(facts_for(model), tokenizer, replacements())
     from trimtab.counting.calibration import CalibratedCounter, calibration_of
 
-    facts = find_facts(model)
-    learned = calibration_of(model if facts is None else facts.name, calibration)
+    learned, facts = calibration_of(model, calibration), find_facts(model)
     if facts is None or learned.counter == "estimate":
         return CalibratedCounter(EstimateCounter(), learned)
     return CalibratedCounter(_counter_by(facts, tokenizer, replacements()), learned)

@@ -21,6 +21,7 @@ from trimtab.counting.baseline import LEAST_TOKENS, Factor, FactorCounter, Learn
 from trimtab.counting.estimate import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError, option, phrase
 from trimtab.formats import Media, Pieces
+from trimtab.models import find_facts
 
 LEAST_CALLS = 5
 """Bills of a model below which nothing is learned of it."""
@@ -442,12 +443,14 @@ def calibration_of(model: str, given: CalibrationLike, /) -> Calibration:
     """Read what was learned of one model.
 
     Args:
-        model: Its name, as `trimtab.models` calls it.
+        model: Its name, or another that `trimtab.models` knows it by.
         given: The file, or what stands in it.
 
     Raises:
         ConfigurationError: It cannot be read, or is of other models.
     """
+    facts = find_facts(model)
+    name = model if facts is None else facts.name
     data = given if isinstance(given, Mapping) else _read(given)
     where = "" if isinstance(given, Mapping) else f" {given}"
     if (data.get("schema"), data.get("version")) != (SCHEMA, VERSION):
@@ -455,12 +458,12 @@ def calibration_of(model: str, given: CalibrationLike, /) -> Calibration:
     models = data.get("models")
     if not isinstance(models, Mapping):
         raise _error(f"{where} has no models")
-    if model not in models:
-        raise _error(f"{where} is of {', '.join(map(str, models)) or 'no model'}, not of {model!r}")
+    if name not in models:
+        raise _error(f"{where} is of {', '.join(map(str, models)) or 'no model'}, not of {name!r}")
     try:
-        return Calibration.from_dict(models[model])
+        return Calibration.from_dict(models[name])
     except ConfigurationError as error:
-        raise _error(f"{where}, {model}: {error}") from error
+        raise _error(f"{where}, {name}: {error}") from error
 
 
 def holds_calibration(path: str | PathLike[str], /) -> bool:
