@@ -204,7 +204,7 @@ BASELINE = (
     module(
         "counting/calibration.py",
         "test_calibration.py",
-        ("learn", "if _NOTHING.believable(*one.point)", "if True"),
+        ("learn", "if NOTHING_LEARNED.believable(*one.point)", "if True"),
         ("learn", "_Judged(one, 0) for one in grown", "_Judged(one, 1) for one in grown"),
         ("learn", "len(judged) < LEAST_CALLS", "len(judged) <= LEAST_CALLS"),
         ("learn", "(tokens - billed, tokens) for", "(billed - tokens, tokens) for"),

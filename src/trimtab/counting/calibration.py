@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 from trimtab._shared.checks import is_number, is_whole
 from trimtab._shared.strict_json import parse
 from trimtab.counting.base import AdditiveCounter, counter_name
-from trimtab.counting.baseline import LEAST_TOKENS, Factor, FactorCounter, Learned
+from trimtab.counting.baseline import LEAST_TOKENS, NOTHING_LEARNED, Factor, FactorCounter, Learned
 from trimtab.counting.estimate import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError, option, phrase
 from trimtab.formats import Media, Pieces
@@ -167,7 +167,7 @@ def learn(whole: Sequence[Point], grown: Sequence[Point] = (), /, *, counter: st
         ConfigurationError: There are fewer than five calls.
     """
     seen = [*(_Judged(one, 1) for one in whole), *(_Judged(one, 0) for one in grown)]
-    judged = [one for one in seen if _NOTHING.believable(*one.point)]
+    judged = [one for one in seen if NOTHING_LEARNED.believable(*one.point)]
     if len(judged) < LEAST_CALLS:
         raise ConfigurationError(_too_few(len(judged), len(seen)))
     line = _line_of(judged)
@@ -186,9 +186,6 @@ def learn(whole: Sequence[Point], grown: Sequence[Point] = (), /, *, counter: st
         deviation_before=round(_Line(1.0, 0).deviation(judged), _DIGITS),
         deviation_after=round(line.deviation(judged), _DIGITS),
     )
-
-
-_NOTHING = Learned()
 
 
 def _too_few(judged: int, seen: int) -> str:
