@@ -258,6 +258,16 @@ def test_a_calibration_is_the_same_after_it_was_written(tmp_path: Path) -> None:
         assert counter.count(CHAT) == CalibratedCounter(counter_for("gpt-4o"), made).count(CHAT)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_calibration(tmp_path: Path) -> None:
+    """An editor may have put it there; the command line passes it over, and so does the library."""
+    path, chat = tmp_path / "learned.json", tmp_path / "chat.json"
+    path.write_text(json.dumps(a_file(factor=1.5)), encoding="utf-8-sig")
+    chat.write_text(json.dumps(CHAT), encoding="utf-8")
+    tokens = counter_for("gpt-4o", calibration=path).count(CHAT)
+    told = run("count", chat, "--model", "gpt-4o", "--calibration", path)
+    assert (json.loads(told.stdout)["tokens"], path.read_bytes()[:3]) == (tokens, b"\xef\xbb\xbf")
+
+
 def test_one_of_estimates_estimates_and_one_of_an_unknown_model_is_enough() -> None:
     """The file says who counted; a model nobody knows is known by it."""
     estimates = a_file(counter="estimate")

@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any, NamedTuple, Self
 
 from trimtab._shared.checks import is_number, is_whole
+from trimtab._shared.files import BYTE_ORDER_MARK
 from trimtab._shared.strict_json import parse
 from trimtab.counting.base import AdditiveCounter, counter_name
 from trimtab.counting.baseline import LEAST_TOKENS, NOTHING_LEARNED, Factor, FactorCounter, Learned
@@ -473,7 +474,7 @@ def holds_calibration(path: str | PathLike[str], /) -> bool:
 
 def _read(path: str | PathLike[str]) -> Mapping[str, Any]:
     try:
-        data = parse(Path(path).read_bytes(), whole=True)
+        data = parse(Path(path).read_bytes().removeprefix(BYTE_ORDER_MARK), whole=True)
     except OSError as error:
         raise _error(f" {path}: {error.strerror or error}") from error
     except FormatError as error:
