@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_messages, in_words
@@ -214,9 +214,8 @@ def count_of_request(
 
 def _shared_pieces(earlier: Counted, entries: list[Dict]) -> list[Pieces]:
     """Return what was read of the messages that two requests begin with."""
-    pairs = zip(earlier.entries, entries, strict=False)
-    shared = next((at for at, (one, other) in enumerate(pairs) if one is not other), None)
-    return earlier.pieces[: min(len(earlier.entries), len(entries)) if shared is None else shared]
+    read = zip(earlier.entries, earlier.pieces, entries, strict=False)
+    return [pieces for _, pieces, _ in takewhile(lambda one: one[0] is one[2], read)]
 
 
 def is_exact(
