@@ -41,7 +41,7 @@ from trimtab.counting import EstimateCounter
 from trimtab.counting.bills import Named, billed_request, compare_with_bills
 from trimtab.counting.calibration import SCHEMA, Calibration, holds_calibration, learn, to_data
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError, UsageError
-from trimtab.formats import detect, get_format
+from trimtab.formats import format_of
 from trimtab.formats.recordings import Bill, ForeignConversation
 from trimtab.models import find_facts
 from trimtab.report.text import plain, plural
@@ -94,11 +94,7 @@ class Job:
                 continue
             named = next((one for one in billed.models if find_facts(one) is not None), None)
             known = self._asked.model or named
-            form = (
-                detect(billed.body, model=known)
-                if self._asked.format == "auto"
-                else get_format(self._asked.format)
-            )
+            form = format_of(billed.body, self._asked.format, known)
             length = len(form.for_model(known).read_request(billed.body).messages)
             told = named or next(iter(billed.models), None)
             bill = Bill(at=length, usage=billed.usage, model=told)
