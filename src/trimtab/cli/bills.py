@@ -32,7 +32,7 @@ from trimtab.cli.output import (
     Refused,
     in_options,
     json_text,
-    leave_pipe,
+    put,
     read_all,
     size_of,
     usage,
@@ -202,7 +202,7 @@ def count_bills(
             raise Refused(found.refused)
         tally.add(found)
         _tell(found, progress)
-        if output == "json" and not _put(b"".join(json_text(row, indent=False) for row in rows(found))):
+        if output == "json" and not put(b"".join(json_text(row, indent=False) for row in rows(found))):
             break
         progress.step(tally.recordings)
     progress.clear()
@@ -215,24 +215,12 @@ def _tell(found: Found, progress: Progress) -> None:
         click.echo(f"trimtab: {plain(place.label(place.source))}: {plain(message)}", err=True)
 
 
-def _put(written: bytes) -> bool:
-    """Write; False where nobody reads on."""
-    out = sys.stdout.buffer
-    try:
-        out.write(written)
-        out.flush()
-    except BrokenPipeError:
-        leave_pipe()
-        return False
-    return True
-
-
 def _end(tally: BillsTally, files: int, learned: str | None, output: str) -> None:
     """Write the summary, what was learned, and why some of it was not counted; exit 0 or 1."""
     if output == "json":
-        _put(json_text(summary(tally, files), indent=False))
+        put(json_text(summary(tally, files), indent=False))
     elif tally.calls:
-        _put(as_text(tally, files))
+        put(as_text(tally, files))
     if tally.first_without is not None:
         where = plain(tally.first_without.label(tally.first_without.source))
         count = plural(tally.without, "recording")

@@ -253,7 +253,6 @@ def _write_all(
     """
     done, failed, is_read = 0, 0, True
     tokens = Lengths()
-    out = sys.stdout.buffer
     for reply in replies:
         if reply.refused:
             raise Refused(reply.refused)
@@ -265,12 +264,8 @@ def _write_all(
             progress.clear()
         if reply.said:
             click.echo(reply.said, err=True)
-        try:
-            out.write(reply.written)
-            out.flush()
-        except BrokenPipeError:
-            leave_pipe()
-            is_read = False
+        is_read = put(reply.written)
+        if not is_read:
             break
         progress.step(done)
     progress.clear()
@@ -298,6 +293,18 @@ def _summary(done: int, failed: int, tokens: int, files: Files, verdicts: tuple[
     total = f"; {plural(tokens, 'token')} in all" if tokens else ""
     passing, failing = verdicts
     return (f"{failed:,} of {listed} {failing}" if failed else f"all {listed} {passing}") + total
+
+
+def put(written: bytes) -> bool:
+    """Write on standard output; False where nobody reads on."""
+    out = sys.stdout.buffer
+    try:
+        out.write(written)
+        out.flush()
+    except BrokenPipeError:
+        leave_pipe()
+        return False
+    return True
 
 
 def leave_pipe() -> None:
