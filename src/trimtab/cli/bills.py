@@ -30,6 +30,7 @@ from trimtab.cli.output import (
     Asked,
     Progress,
     Refused,
+    as_ours,
     in_options,
     json_text,
     put,
@@ -40,7 +41,7 @@ from trimtab.cli.output import (
 from trimtab.counting import EstimateCounter
 from trimtab.counting.bills import Named, billed_request, compare_with_bills
 from trimtab.counting.calibration import SCHEMA, Calibration, holds_calibration, learn, to_data
-from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError, UsageError
+from trimtab.errors import ConfigurationError, ContextError, MissingExtraError, UsageError
 from trimtab.formats import format_of
 from trimtab.formats.recordings import Bill, ForeignConversation
 from trimtab.models import find_facts
@@ -71,10 +72,9 @@ class Job:
                     self._compare(one, found, place)
             except MissingExtraError as error:
                 found.refused = in_options(error)
-            except ContextError as error:
-                found.errors.append((place, error_name(error), in_options(error)))
-            except RecursionError:
-                found.errors.append((place, error_name(FormatError("")), "nested too deep"))
+            except (ContextError, RecursionError) as error:
+                why = as_ours(error)
+                found.errors.append((place, error_name(why), in_options(why)))
         return found
 
     def _compare(self, one: ForeignConversation, found: Found, place: Any) -> None:

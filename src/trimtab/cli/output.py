@@ -334,7 +334,7 @@ def _replier(answer: Callable[[Any], Answer], form: Form, /) -> Callable[[Asked]
                 isinstance(error, ConfigurationError) and place.is_only
             ):
                 return Reply(refused=in_options(error))
-            why = error if isinstance(error, ContextError) else FormatError("nested too deep")
+            why = as_ours(error)
         failed = _no_answer(why, with_report=form.with_report, rows=form.rows)
         said = f"trimtab: {plain(place.label(place.source))}: {plain(in_options(why))}"
         return Reply(render(failed, place), said=said)
@@ -436,6 +436,11 @@ def in_options(error: Exception) -> str:
     if not isinstance(text, Phrase):
         return str(error)
     return "".join(part if isinstance(part, str) else _option_of(part) for part in text.parts)
+
+
+def as_ours(error: ContextError | RecursionError) -> ContextError:
+    """Return what went wrong with one conversation as an error of ours: Python's own means deep nesting."""
+    return error if isinstance(error, ContextError) else FormatError("nested too deep")
 
 
 def _option_of(hint: Hint) -> str:

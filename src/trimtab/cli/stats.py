@@ -23,15 +23,19 @@ from trimtab.cli.options import (
     request_options,
     with_sources,
 )
-from trimtab.cli.output import Place, Progress, Refused, encode, in_options, json_text, read_all, usage
-from trimtab.cli.tallies import BudgetTally, Share, Tally, calls_in
-from trimtab.errors import (
-    BudgetExceededError,
-    ConfigurationError,
-    ContextError,
-    FormatError,
-    MissingExtraError,
+from trimtab.cli.output import (
+    Place,
+    Progress,
+    Refused,
+    as_ours,
+    encode,
+    in_options,
+    json_text,
+    read_all,
+    usage,
 )
+from trimtab.cli.tallies import BudgetTally, Share, Tally, calls_in
+from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, MissingExtraError
 from trimtab.models import dollars_for
 from trimtab.report.text import align, plain, plural, share_of
 
@@ -119,12 +123,11 @@ def _read(tally: Tally, budgets: _Budgets, asked: RequestOptions, files: Files, 
                 _add(tally, budgets, entry.value, place, asked)
             except MissingExtraError:
                 raise
-            except ContextError as error:
+            except (ContextError, RecursionError) as error:
                 if isinstance(error, ConfigurationError) and not files.many and entry.line is None:
                     raise
-                tally.fail(error_name(error), place, in_options(error))
-            except RecursionError:
-                tally.fail(error_name(FormatError("")), place, "nested too deep")
+                why = as_ours(error)
+                tally.fail(error_name(why), place, in_options(why))
             done += 1
             progress.step(done)
     progress.clear()
