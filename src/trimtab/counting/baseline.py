@@ -303,6 +303,8 @@ class Factor(NamedTuple):
 class FactorCounter(AdditiveCounter):
     """A counter whose messages cost what another gives for them, times a factor, to the nearest token.
 
+    Its public methods are those of the classes made of it: an error of Python's names the class they are in.
+
     Args:
         counter: Whose counts are corrected.
         factor: Billed tokens a counted one.
@@ -312,28 +314,12 @@ class FactorCounter(AdditiveCounter):
         self._counter, self._format = counter, counter.format
         self._factor = factor
 
-    def with_format(self, format: str | Format, /) -> Self:
-        """Return the same counter for another wire form."""
-        return self._with_counter(self._counter.with_format(format))
-
-    def charge_as(self, format: str | Format, /) -> Self:
-        """Return the same counter for messages sent in another wire form."""
-        return self._with_counter(self._counter.charge_as(format))
-
     def _with_counter(self, counter: AdditiveCounter) -> Self:
         if counter is self._counter:
             return self
         twin = copy(self)
         twin._counter, twin._format = counter, counter.format
         return twin
-
-    def count_text(self, text: str, /) -> int:
-        """Count a bare text, times the factor."""
-        return self._correct(self._counter.count_text(text))
-
-    def count_message(self, message: Any, /) -> int:
-        """Count a message, times the factor."""
-        return self._correct(self._counter.count_message(message))
 
     def _correct(self, tokens: int) -> int:
         billed, counted = self._factor

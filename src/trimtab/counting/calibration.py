@@ -21,7 +21,7 @@ from trimtab.counting.base import AdditiveCounter, counter_name
 from trimtab.counting.baseline import LEAST_TOKENS, NOTHING_LEARNED, Factor, FactorCounter, Learned
 from trimtab.counting.estimate import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError, option, phrase
-from trimtab.formats import Media, Pieces
+from trimtab.formats import Format, Media, Pieces
 from trimtab.models import find_facts
 
 LEAST_CALLS = 5
@@ -344,8 +344,20 @@ class CalibratedCounter(FactorCounter):
         """What its model's bills taught."""
         self.name = f"{counter_name(counter)}, calibrated by {learned.calls:,} calls"
 
+    def with_format(self, format: str | Format, /) -> Self:
+        return self._with_counter(self._counter.with_format(format))
+
+    def charge_as(self, format: str | Format, /) -> Self:
+        return self._with_counter(self._counter.charge_as(format))
+
     def without_tools(self) -> Self:
         return self._with_counter(self._counter.without_tools())
+
+    def count_text(self, text: str, /) -> int:
+        return self._correct(self._counter.count_text(text))
+
+    def count_message(self, message: Any, /) -> int:
+        return self._correct(self._counter.count_message(message))
 
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None

@@ -14,7 +14,7 @@ from typing import Any, Self
 from trimtab.counting.base import AdditiveCounter, counter_name
 from trimtab.counting.baseline import NOTHING_LEARNED, Factor, FactorCounter, Learned, nearest
 from trimtab.counting.sizes import Fixed, known_fixed_count
-from trimtab.formats import Prices
+from trimtab.formats import Format, Prices
 
 _EVEN = Factor(1, 1)
 
@@ -46,7 +46,23 @@ class TotalBaseline(FactorCounter):
         """Whether anything here may be off: a tokenizer that is the model's own is not."""
         return not self._counter.exact
 
+    def with_format(self, format: str | Format, /) -> Self:
+        """Return the same counter for another wire form."""
+        return self._with_counter(self._counter.with_format(format))
+
+    def charge_as(self, format: str | Format, /) -> Self:
+        """Return the same counter for messages sent in another wire form."""
+        return self._with_counter(self._counter.charge_as(format))
+
     # -- counting
+
+    def count_text(self, text: str, /) -> int:
+        """Count a bare text, by what was learned."""
+        return self._correct(self._counter.count_text(text))
+
+    def count_message(self, message: Any, /) -> int:
+        """Count a message, by what was learned."""
+        return self._correct(self._counter.count_message(message))
 
     @property
     def prices(self) -> Prices | None:
