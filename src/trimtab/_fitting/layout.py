@@ -24,11 +24,9 @@ from trimtab._fitting.request import (
     budget_of,
     check_breakpoints,
     counter_of,
-    known_budget,
     leading_system,
     no_budget_note,
     refuse_faults,
-    within,
 )
 from trimtab._shared.checks import (
     check_flag,
@@ -39,7 +37,7 @@ from trimtab._shared.checks import (
     check_trim,
     system_of,
 )
-from trimtab.budget import MOST_TOKENS, Budget, BudgetLike, needs_model
+from trimtab.budget import MOST_TOKENS, Budget, BudgetLike, known_budget, needs_model, within
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assemble
 from trimtab.conversation.order import cannot_end

@@ -18,15 +18,13 @@ from trimtab._fitting.request import (
     check,
     check_breakpoints,
     counter_of,
-    known_budget,
     leading_system,
     no_budget_note,
     refuse_faults,
     take_model,
-    within,
 )
 from trimtab._shared.checks import move_to_source
-from trimtab.budget import Budget
+from trimtab.budget import Budget, known_budget, within
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assemble
 from trimtab.conversation.order import cannot_end, newest_inside

@@ -9,11 +9,10 @@ from itertools import takewhile
 from typing import Any, cast
 
 from trimtab.batch.rows import Options, Row, Value, Work, check_counter, columns_of, work_of
-from trimtab.budget import Budget, window_budget
+from trimtab.budget import Budget, known_budget, within
 from trimtab.conversation import group, validate
 from trimtab.counting import CountRequest, RequestCounter, TemplateCounter, counter_or_estimate
 from trimtab.counting.door import as_counter
-from trimtab.counting.margin import unsure_of
 from trimtab.errors import (
     ROOM,
     BudgetExceededError,
@@ -24,7 +23,6 @@ from trimtab.errors import (
     phrase,
 )
 from trimtab.formats.trainers import TrainingRow, read_beside, read_row
-from trimtab.models import find_facts
 from trimtab.replay.policies import BY_DEFAULT
 
 BEHIND = "behind_target"
@@ -54,10 +52,7 @@ def _budget_of(options: Options) -> Budget:
     Raises:
         ConfigurationError: Neither is known.
     """
-    if options.budget is not None:
-        return Budget.of(options.budget, model=options.model)
-    facts = None if options.model is None else find_facts(options.model)
-    found = None if facts is None else window_budget(facts, output_reserve=0)
+    found = known_budget(options.budget, options.model, output_reserve=0)
     if found is None:
         window = "no model is named" if options.model is None else "its model's window is not known"
         raise ConfigurationError(phrase(f"{window}: pass ", ROOM), argument="budget")
@@ -110,7 +105,7 @@ def _fit_row(
     if last is None:
         raise _no_target(row)
     counter = _counter_of(options).with_format(row.form)
-    room = budget.resolved(counter, unsure_tokens=unsure_of(counter, row.tools, ()) or 0)
+    room = within(budget, counter, row.tools)
     weigh = _scale(row, counter if row.tools else counter.without_tools())
     kept = _keep(row, last, room.input_tokens, weigh)
     asked, there, total = columns_of(options), frozenset(kept), len(row.messages)

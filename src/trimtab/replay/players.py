@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from trimtab._fit import Fitted, fit
-from trimtab._fitting.request import known_budget
 from trimtab._shared.checks import name_of
-from trimtab.budget import BudgetLike
+from trimtab.budget import BudgetLike, known_budget
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, mapping_of
