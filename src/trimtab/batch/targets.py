@@ -11,7 +11,7 @@ from typing import Any, cast
 from trimtab.batch.rows import Options, Row, Value, Work, check_counter, columns_of, work_of
 from trimtab.budget import Budget, known_budget, within
 from trimtab.conversation import group, validate
-from trimtab.counting import CountRequest, RequestCounter, TemplateCounter, counter_or_estimate
+from trimtab.counting import CountRequest, RequestCounter, TemplateCounter, counter_given
 from trimtab.counting.door import as_counter
 from trimtab.errors import (
     ROOM,
@@ -104,7 +104,7 @@ def _fit_row(
     last = max((at for at, is_target in enumerate(row.targets) if is_target), default=None)
     if last is None:
         raise _no_target(row)
-    counter = _counter_of(options).with_format(row.form)
+    counter = as_counter(counter_given(options.counter, options.model)).with_format(row.form)
     room = within(budget, counter, row.tools)
     weigh = _scale(row, counter if row.tools else counter.without_tools())
     kept = _keep(row, last, room.input_tokens, weigh)
@@ -118,10 +118,6 @@ def _fit_row(
         "violations": violations,
     }
     return Row(results, None if len(kept) == total else row.write(kept))
-
-
-def _counter_of(options: Options) -> RequestCounter:
-    return counter_or_estimate(options.model) if options.counter is None else as_counter(options.counter)
 
 
 def _add_beside(row: TrainingRow, also: Mapping[str, Any]) -> TrainingRow:
