@@ -209,7 +209,6 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> list[ForeignConversation]:
     """Read files of a program of our own: what the list holds then is in each of them."""
     held = list[ForeignConversation]()
     reader = Reader(
-        "agent",
         lambda source: bool(source) and isinstance(source, list) and "agent" in source[0],
         lambda source: list(held),
         by_line=True,

@@ -109,7 +109,8 @@ def fit(
     The report says what was evicted, and why. Leading system messages and the
     latest user message are kept unchanged. The newest unit is kept too,
     shortened if necessary. Of everything else, the oldest is evicted first,
-    until the request fits. The output has the same objects as the input; an edited message is a shallow copy.
+    until the request fits. The output has the same objects as the input; an
+    edited message is a shallow copy.
 
     Args:
         messages: A list of messages (mappings, or objects with `model_dump()`),

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
 import click
 
@@ -22,9 +22,10 @@ from trimtab._shared.files import BYTE_ORDER_MARK, CODECS, LINE_SUFFIXES, PARQUE
 from trimtab._shared.strict_json import BrokenJSONError, parse
 from trimtab.errors import FormatError
 from trimtab.formats import detect, refuse_foreign
-from trimtab.formats.recordings import ForeignConversation, read_foreign, reader_of
-from trimtab.formats.recordings.refusals import said_of_bytes
 from trimtab.report.text import plain
+
+if TYPE_CHECKING:
+    from trimtab.formats.recordings import ForeignConversation
 
 InputKind = Literal["auto", "json", "jsonl", "messages-jsonl"]
 INPUT_KINDS: tuple[InputKind, ...] = ("auto", "json", "jsonl", "messages-jsonl")
@@ -149,8 +150,12 @@ class Entry:
 
     def notes_at(self, label: str) -> str:
         """Say what of a recording is not in the conversation, a line each; "" where all of it is."""
-        notes = () if self.foreign is None else self.foreign.notes
-        return "\n".join(f"trimtab: {plain(label)}: {plain(note)}" for note in notes)
+        return "" if self.foreign is None else notes_text(label, self.foreign.notes)
+
+
+def notes_text(label: str, notes: Iterable[str]) -> str:
+    """Say what of a recording or a data set was not read, a line each."""
+    return "\n".join(f"trimtab: {plain(label)}: {plain(note)}" for note in notes)
 
 
 class _Line(NamedTuple):
@@ -189,6 +194,8 @@ def pieces(file: BinaryIO, *, kind: InputKind = "auto", name: str = "") -> Itera
         kind: What they are; "auto" goes by the suffix of `name`, then by the first two lines.
         name: Name of the file, if it has one.
     """
+    from trimtab.formats.recordings import reader_of  # not above: commands that read no input need no reader
+
     raw, head = _head(file) if kind == "auto" else (b"", [])
     if kind == "auto":
         kind = "jsonl" if PurePath(name).suffix.lower() in LINE_SUFFIXES else _kind_of(head)
@@ -213,6 +220,9 @@ def read_piece(piece: Piece, *, parts: bool = False) -> list[Entry]:
         piece: What the input has of it.
         parts: Any mapping will do that is no message: the caller knows what its keys are.
     """
+    from trimtab.formats.recordings import read_foreign  # not above: as `pieces` says
+    from trimtab.formats.recordings.refusals import said_of_bytes
+
     if piece.refused:
         return [Entry(error=FormatError(piece.refused))]
     try:
@@ -333,6 +343,8 @@ def _keys(value: Mapping[str, Any]) -> str:
 
 def _single_message(what: str, values: list[Mapping[str, Any]]) -> str:
     """Say that messages were given one by one, and how lines of messages are read, if these are such."""
+    from trimtab.formats.recordings import reader_of  # not above: as `pieces` says
+
     if reader_of(values) is None:
         try:
             refuse_foreign(values, detect(values).name)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from trimtab.cli.input import STANDARD_INPUT, InputKind, entries, files_of, open_input
+from trimtab.cli.input import STANDARD_INPUT, InputKind, entries, files_of, notes_text, open_input
 from trimtab.cli.options import (
     Number,
     RequestOptions,
@@ -292,8 +292,8 @@ def _conversations(work: _Work) -> Iterator[_Work | _Found]:
         return
     for name, one in found.items():
         label = f"{work.label}: conversation {name}"
-        for note in one.notes:
-            click.echo(f"trimtab: {plain(label)}: {note}", err=True)
+        if notes := notes_text(label, one.notes):
+            click.echo(notes, err=True)
         yield _Work(label, work.place, one.body)
 
 

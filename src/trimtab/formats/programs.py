@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["said_of"]
-
 VERCEL, TELEMETRY = "the Vercel AI SDK", "OpenTelemetry"
 CLAUDE_CODE, CODEX = "Claude Code", "Codex"
 """Programs that a reader reads."""

@@ -130,10 +130,10 @@ def read_recording(
         [1, 3]
     """
     asked = tuple(questions)
+    source, notes = _only_one(source, format)
     if isinstance(source, Recording):
         return _with_check(replace(source, questions=asked or source.questions), ConfigurationError)
     calls = list[ModelCall]()
-    source, notes = _only_one(source, format)
     wrong_times: _Refusal = FormatError if times is None else ConfigurationError
     if isinstance(source, ForeignConversation):
         notes, times = source.notes, (source.times or None) if times is None else times
@@ -201,30 +201,32 @@ def read_recordings(source: Any, /, **options: Any) -> dict[str, Recording]:
         >>> recordings["talk-1"].questions
         (Question(evidence=(0,), at=None, text="How is Ann's cat called?", answer='Tom'),)
     """
+    found = _named(source, options.get("format", "auto"))
+    return {name: read_recording(one, **options) for name, one in found}
+
+
+def _named(source: Any, format: str | Format) -> list[tuple[str, Conversation]]:
+    """List the conversations of a file of LoCoMo or BEAM, or of another program; all else is one."""
     conversations = conversations_in(source)
     if conversations is not None:
-        return {
-            name: replace(read_recording(one.body, **options), notes=one.notes)
-            for name, one in conversations.items()
-        }
-    if (foreign := _foreign(source, options.get("format", "auto"))) is not None:
-        return {one.name: read_recording(one, **options) for one in foreign}
-    return {"": read_recording(source, **options)}
-
-
-def _foreign(source: Any, format: str | Format) -> list[ForeignConversation] | None:
-    """Read a recording of another program; None for others, and for a wire form of the caller's own."""
-    return read_foreign(source) if format == "auto" or get_format(format).name in FORMS else None
+        return [*conversations.items()]
+    is_ours = format == "auto" or get_format(format).name in FORMS  # else it is a form of the caller's own
+    foreign = read_foreign(source) if is_ours else None
+    if foreign is None:
+        return [("", Conversation(source))]
+    return [(one.name, Conversation(one)) for one in foreign]
 
 
 def _only_one(source: Any, format: str | Format) -> Conversation:
-    """Take the conversation out of a file of LoCoMo or BEAM, or out of a recording, that has no other."""
-    conversations = conversations_in(source)
-    foreign = _foreign(source, format) if conversations is None else None
-    found = [*conversations.values()] if conversations else [Conversation(one) for one in foreign or ()]
+    """Take the conversation out of a source that has no other; one that was taken out is that."""
+    if isinstance(source, Conversation):
+        return source
+    if isinstance(source, Recording):
+        return Conversation(source)
+    found = _named(source, format)
     if len(found) > 1:
         raise FormatError(f"it has {len(found):,} conversations: use read_recordings")
-    return found[0] if found else Conversation(source)
+    return found[0][1] if found else Conversation(source)
 
 
 def _with_check(recording: Recording, refusal: _Refusal) -> Recording:

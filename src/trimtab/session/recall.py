@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 class RecallTool:
-    """Finds messages and facts that an agent no longer sees; made by `Session.recall_tool`.
+    """Finds messages and facts that an agent no longer sees.
 
-    Give `schema` to the model, and answer its calls with the object itself.
+    `Session.recall_tool` makes one. Give `schema` to the model, and answer its
+    calls with the object itself.
 
     Example:
         >>> from trimtab import Session

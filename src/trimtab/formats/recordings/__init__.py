@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from trimtab.formats.recordings import claude_code, codex, refusals, telemetry, vercel
-from trimtab.formats.recordings.base import Bill, ForeignCall, ForeignConversation, Reader, Source
+from trimtab.formats.recordings.base import Bill, ForeignCall, ForeignConversation, Reader, Source, is_list
 
 __all__ = ["Bill", "ForeignCall", "ForeignConversation", "Reader", "read_foreign", "reader_of"]
 
@@ -22,7 +22,7 @@ READERS: tuple[Reader, ...] = (
 
 def reader_of(source: Any, /) -> Reader | None:
     """Return the reader of the program that wrote a recording; None if none is known."""
-    if not source or not isinstance(source, Mapping | Sequence) or isinstance(source, str | bytes):
+    if not source or not (isinstance(source, Mapping) or is_list(source)):
         return None
     return next((reader for reader in READERS if reader.owns(source)), None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from trimtab.formats.values import Dict
 
@@ -76,16 +76,20 @@ class ForeignConversation:
     notes: tuple[str, ...] = ()
 
 
+def is_list(value: Any, /) -> TypeGuard[Sequence[Any]]:
+    """Tell a list of any class from a text, which is a sequence, too."""
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
 def mappings(value: Any, /) -> Iterator[Mapping[str, Any]]:
     """List the mappings in a list; nothing where it is none."""
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        yield from (one for one in value if isinstance(one, Mapping))
+    if is_list(value):
+        yield from (one for one in value if one.__class__ is dict or isinstance(one, Mapping))
 
 
 class Reader(NamedTuple):
     """How the recordings of one program are told and read."""
 
-    program: str
     owns: Callable[[Source], bool]
     """Whether a recording is of this program; of a file of lines it may be shown the first few alone."""
     read: Callable[[Source], list[ForeignConversation]]

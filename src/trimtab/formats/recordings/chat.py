@@ -35,13 +35,10 @@ def message(role: str, parts: Sequence[Dict], calls: Sequence[Dict] = (), /) -> 
 
 def call(call_id: object, name: object, arguments: object, /) -> Dict:
     """Write a call; arguments may be the JSON they were sent as."""
-    written = (
-        arguments if isinstance(arguments, str) else compact_json({} if arguments is None else arguments)
-    )
     return {
         "id": str(call_id or ""),
         "type": "function",
-        "function": {"name": str(name or ""), "arguments": written},
+        "function": {"name": str(name or ""), "arguments": words({} if arguments is None else arguments)},
     }
 
 

@@ -29,7 +29,7 @@ from trimtab.formats.recordings.lines import (
     seconds_of,
     times_of,
 )
-from trimtab.formats.values import Dict, type_name
+from trimtab.formats.values import Dict, text_part, type_name
 from trimtab.report.text import plural
 
 _OWN_KEYS = {
@@ -46,10 +46,13 @@ _OWN_KEYS = {
             "agent-setting",
             "tag",
             "mode",
+            "permission-mode",
+            "pr-link",
+            "bridge-session",
+            "worktree-state",
         ),
         "sessionId",
     ),
-    **dict.fromkeys(("permission-mode", "pr-link", "bridge-session", "worktree-state"), "sessionId"),
 }
 """Types of lines that are no message and may be the first, and the key that no other program writes there."""
 
@@ -152,6 +155,12 @@ class _Segment:
     kept: list[str] = field(default_factory=list)
     """Ids of lines from before the compaction that were kept, until there is what they come behind."""
 
+    def know(self, answer: _Node, content: Any) -> None:
+        """Remember whose the calls in a content are, by their ids."""
+        for block in _blocks(content):
+            if isinstance(block.get("id"), str):
+                self.calls[block["id"]] = answer
+
 
 @dataclass(slots=True, eq=False)
 class _Lane:
@@ -204,8 +213,6 @@ def read(source: Source, /) -> list[ForeignConversation]:
     Raises:
         FormatError: A line is not as Claude Code writes it, or nothing in the log was sent.
     """
-    if isinstance(source, dict):
-        raise FormatError(f"a log of {CLAUDE_CODE} is a list of lines, not one object")
     log = _Log()
     for at, line in enumerate(source):
         log.add(at, line)
@@ -321,10 +328,11 @@ class _Log:
             if isinstance(name, str):
                 segment.answers[name] = node
                 node.name = name
-            before = above.node
-            is_behind = before is not None and before.kind == "answer" and before.end.results is None
-            node.run = before.run if is_behind and before is not None and before.run else []
-            node.run.append(node)
+            before, run = above.node, list[_Node]()
+            if before is not None and before.kind == "answer" and before.end.results is None:
+                run = before.run or run
+            node.run = run
+            run.append(node)
         else:
             place = _Place(segment, node, above.node)
             if node.original is None:
@@ -335,9 +343,7 @@ class _Log:
             usage = message.get("usage")
             if usage is not None and model != _SYNTHETIC:
                 node.usage = object_of(message, "usage", at, "message")
-            for block in _blocks(content):
-                if isinstance(block.get("id"), str):
-                    segment.calls[block["id"]] = node
+            segment.know(node, content)
         return place
 
     def _user(self, line: Dict, at: int, above: _Place) -> _Place:
@@ -452,9 +458,7 @@ def _copy(node: _Node, end: _Node, segment: _Segment, copies: dict[int, _Node]) 
         return copy
     if copy.name is not None:
         segment.answers[copy.name] = copy
-    for block in _blocks(copy.original.content):
-        if isinstance(block.get("id"), str):
-            segment.calls[block["id"]] = copy
+    segment.know(copy, copy.original.content)
     return copy
 
 
@@ -474,7 +478,7 @@ def _content(owner: Dict, at: int, whose: str = "message", key: str = "content")
 
 
 def _blocks(content: Any) -> list[Dict]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return [text_part(content)] if isinstance(content, str) else content
 
 
 def _text(content: Any) -> str:
@@ -641,9 +645,9 @@ def _conversation(way: _Way, lone: bool) -> ForeignConversation:
         elif node.usage is not None:
             node.billed = True
             bills.append(Bill(at=at, usage=node.usage, model=node.model))
-    models = list(dict.fromkeys(node.model for node in way.nodes if node.model is not None))
-    last = next((node.model for node in reversed(way.nodes) if node.model is not None), None)
-    body: Dict = {} if last is None else {"model": last}
+    named = [node.model for node in way.nodes if node.model is not None]
+    models = dict.fromkeys(named)
+    body: Dict = {"model": named[-1]} if named else {}
     body["messages"] = [node.message() for node in way.nodes]
     notes = [_UNRECORDED]
     if len(models) > 1:
@@ -678,4 +682,4 @@ def _notes(log: _Log) -> list[str]:
     return notes
 
 
-READER = Reader(program=CLAUDE_CODE, owns=owns, read=read, by_line=True)
+READER = Reader(owns=owns, read=read, by_line=True)

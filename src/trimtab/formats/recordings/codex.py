@@ -106,7 +106,7 @@ def read(source: Source, /) -> list[ForeignConversation]:
         FormatError: A line is not as Codex writes it, or there is no item.
     """
     if isinstance(source, dict):
-        source = [source.get("session"), *(source.get("items") or ())]
+        source = [source["session"], *source["items"]]
     rollout = _Rollout()
     for at, line in enumerate(source):
         rollout.add(at, line)
@@ -120,7 +120,6 @@ class _State(NamedTuple):
     items: list[Dict]
     times: list[float | None]
     bills: list[Bill]
-    begun: int
     model: str | None
     note: str
 
@@ -142,7 +141,6 @@ class _Rollout:
         self.bills_before: bool | None = None
         """A bill is written before its answer, as in older versions; None until there is one."""
         self.total: Any = None
-        self.begun = 0
         self.note = ""
         self.past: list[_State] = []
         self.compactions = 0
@@ -191,7 +189,7 @@ class _Rollout:
         if self.instructions is None and isinstance(text, str) and text:
             self.instructions = text
 
-    def _item(self, item: Dict, at: int, time: float | None, *keys: str) -> None:
+    def _item(self, item: Dict, at: int, time: float | None, *keys: str | int) -> None:
         item = _item_of(item, at, *keys)
         if item["type"] in _UNSENT:
             self.skipped[f"items of type {item['type']}"] += 1
@@ -240,15 +238,14 @@ class _Rollout:
             self._leave(f"before compaction {self.compactions}", 0)
         old, history = self.items, payload.get("replacement_history")
         self.items, self.times, self.turns, self.bills = [], [], [], []
-        self.begun, self.note = at, ""
+        self.note = ""
         if history is not None and not isinstance(history, list):
             refuse(at, "'replacement_history' is no list", "payload", "replacement_history")
         if history is not None:
             for index, entry in enumerate(history):
                 held = entry.get("item") if isinstance(entry, dict) and "type" not in entry else None
-                self._item(
-                    entry if held is None else held, at, None, "payload", f"replacement_history[{index}]"
-                )
+                kept = entry if held is None else held
+                self._item(kept, at, None, "payload", "replacement_history", index)
         elif isinstance(summary := payload.get("message"), str):
             for item in old:
                 if _begins_turn(item):
@@ -291,12 +288,12 @@ class _Rollout:
             note = (
                 f"The bills of {plural(len(self.bills) - len(bills), 'call')} it shares are in another alone."
             )
-        self.past.append(_State(label, self.items, self.times, bills, self.begun, self.model, note))
+        self.past.append(_State(label, self.items, self.times, bills, self.model, note))
 
     def conversations(self) -> list[ForeignConversation]:
         """Make the conversations, the last first."""
         states = [
-            _State("", self.items, self.times, self.bills, self.begun, self.model, self.note),
+            _State("", self.items, self.times, self.bills, self.model, self.note),
             *self.past,
         ]
         states = [state for state in states if state.items]
@@ -328,7 +325,7 @@ class _Rollout:
         )
 
 
-def _item_of(item: Any, at: int, *keys: str) -> Dict:
+def _item_of(item: Any, at: int, *keys: str | int) -> Dict:
     """Return an item as the API takes it."""
     if not isinstance(item, dict):
         refuse(at, "an item of it is no object", *keys)
@@ -381,4 +378,4 @@ def _usage(told: Dict) -> Dict:
     return usage
 
 
-READER = Reader(program=CODEX, owns=owns, read=read, by_line=True)
+READER = Reader(owns=owns, read=read, by_line=True)

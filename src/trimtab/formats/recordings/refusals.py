@@ -14,11 +14,8 @@ from trimtab.formats.programs import (
     LETTA,
     SHAREGPT,
     program_of,
-    said_of,
 )
-from trimtab.formats.recordings.base import ForeignConversation, Reader, Source
-
-__all__ = ["READER", "said_of", "said_of_bytes"]
+from trimtab.formats.recordings.base import ForeignConversation, Reader, Source, mappings
 
 _LISTS = ("messages", "input", "contents")
 """Where a request body has its messages."""
@@ -37,7 +34,7 @@ def _program(source: Source) -> str | None:
     """Name the program of a recording that is refused; None for others."""
     if isinstance(source, Mapping):
         return _of_document(source)
-    found = (_of_document(one) for one in source if isinstance(one, Mapping))
+    found = map(_of_document, mappings(source))
     return next((program for program in found if program is not None), None)
 
 
@@ -51,7 +48,7 @@ def _of_document(source: Mapping[str, Any]) -> str | None:
         return LETTA
     listed = next((source[key] for key in _LISTS if isinstance(source.get(key), list)), None)
     if listed is not None:  # a request, whatever a proxy wrote beside it
-        told = (program_of(one) for one in listed if isinstance(one, Mapping))
+        told = map(program_of, mappings(listed))
         return next((program for program in told if program in INSTEAD), None)
     if "method" in source and "response" in source:
         return _ANSWERS
@@ -89,5 +86,5 @@ def _refuse(source: Source) -> list[ForeignConversation]:
     raise FormatError(f"it is a recording of {program}: {said}")
 
 
-READER = Reader(program="another program", owns=_owns, read=_refuse)
+READER = Reader(owns=_owns, read=_refuse)
 """It tells them all, and reads none."""

@@ -16,7 +16,15 @@ from typing import Any
 from trimtab.errors import FormatError
 from trimtab.formats.programs import TELEMETRY, program_of
 from trimtab.formats.recordings import chat, vercel
-from trimtab.formats.recordings.base import Bill, ForeignCall, ForeignConversation, Reader, Source, mappings
+from trimtab.formats.recordings.base import (
+    Bill,
+    ForeignCall,
+    ForeignConversation,
+    Reader,
+    Source,
+    is_list,
+    mappings,
+)
 from trimtab.formats.values import Dict, short_repr
 
 _INPUT = "gen_ai.input.messages"
@@ -50,9 +58,7 @@ def _owns(source: Source) -> bool:
     if _is_spans(source):
         return True
     listed = source.get("messages") if isinstance(source, Mapping) else source
-    if isinstance(listed, str | bytes) or not isinstance(listed, Sequence):
-        return False
-    return any(program_of(one) == TELEMETRY for one in listed if isinstance(one, Mapping))
+    return any(program_of(one) == TELEMETRY for one in mappings(listed))
 
 
 def _read(source: Source) -> list[ForeignConversation]:
@@ -67,7 +73,7 @@ def _read(source: Source) -> list[ForeignConversation]:
     else:
         body = {"messages": messages_of(source["messages"], unread)}
         system = _system(source.get("system_instructions") or source.get("system"))
-        body["messages"] = [*([] if system is None else [system]), *body["messages"]]
+        body["messages"] = [*system, *body["messages"]]
         if isinstance(model := source.get("model"), str):
             body["model"] = model
         if tools := _tools(source.get("tools")):
@@ -108,16 +114,16 @@ def _plain(value: object) -> Any:
         raise FormatError(f"a recorded value is not JSON: {value!r:.60}") from error
 
 
-def _system(recorded: object) -> Dict | None:
-    """Read recorded instructions, which are apart from the messages; None where there are none."""
+def _system(recorded: object) -> list[Dict]:
+    """Read recorded instructions, which are apart from the messages: one message, or none."""
     try:
         parts = _plain(recorded)
     except FormatError:
         parts = recorded  # a text, as some write it
     if not parts:
-        return None
+        return []
     listed = parts if isinstance(parts, list | tuple) else [parts]
-    return {"role": "system", "content": "\n".join(_text(part)["text"] for part in listed)}
+    return [{"role": "system", "content": "\n".join(_text(part)["text"] for part in listed)}]
 
 
 def _messages(one: object, index: int, unread: Counter[str]) -> list[Dict]:
@@ -186,8 +192,9 @@ def _is_spans(source: Any) -> bool:
     """Tell whether it is an export: of OTLP, a span, or a list of these."""
     if isinstance(source, Mapping):
         return any(key in source for key in _EXPORTS) or (_is_span(source) and not _SPAN.isdisjoint(source))
-    listed = isinstance(source, Sequence) and not isinstance(source, str | bytes) and len(source) > 0
-    return listed and all(isinstance(one, Mapping) and (_is_span(one) or _is_spans(one)) for one in source)
+    if not is_list(source) or not source:
+        return False
+    return all(isinstance(one, Mapping) and (_is_span(one) or _is_spans(one)) for one in source)
 
 
 def _is_span(one: Mapping[str, Any]) -> bool:
@@ -396,8 +403,7 @@ def _call_of(span: Mapping[str, Any]) -> _Call | None:
         return None
     unread = Counter[str]()
     if _INPUT in held:
-        system = _system(held.get(_SYSTEM))
-        messages = [*([] if system is None else [system]), *messages_of(held[_INPUT], unread)]
+        messages = [*_system(held.get(_SYSTEM)), *messages_of(held[_INPUT], unread)]
         answer = messages_of(held[_OUTPUT], Counter()) if _OUTPUT in held else []
         tools = _tools(held.get(_TOOLS))
     elif _VERCEL in held:
@@ -411,7 +417,7 @@ def _call_of(span: Mapping[str, Any]) -> _Call | None:
     context = span.get("context")
     owner = context if isinstance(context, Mapping) else span
     trace = next((owner[key] for key in ("traceId", "trace_id") if key in owner), "")
-    read = _first(held, _READ)
+    usage, cold = _bill_of(held)
     return _Call(
         messages=messages,
         answer=answer,
@@ -419,8 +425,8 @@ def _call_of(span: Mapping[str, Any]) -> _Call | None:
         conversation=str(_first(held, _CONVERSATION) or ""),
         trace=str(trace),
         model=model if isinstance(model := _first(held, _MODELS), str) else None,
-        usage=_usage(held),
-        cold=None if read is None else _whole(read, "what was read from the cache") == 0,
+        usage=usage,
+        cold=cold,
         begun=_seconds(span, _BEGAN),
         ended=_seconds(span, _ENDED),
         unread=unread,
@@ -442,18 +448,25 @@ def _first(held: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return next((held[key] for key in keys if held.get(key) is not None), None)
 
 
-def _usage(held: Mapping[str, Any]) -> Dict | None:
-    """Write the bill as OpenAI's Responses do: what was read from a cache is part of the input."""
+def _bill_of(held: Mapping[str, Any]) -> tuple[Dict | None, bool | None]:
+    """Write the bill as OpenAI's Responses do, and say whether the cache held nothing; None: not recorded.
+
+    What was read from a cache is part of the input.
+    """
+    usage: Dict | None = None
     keys = next((pair for pair in _BILLED if held.get(pair[0]) is not None), None)
-    if keys is None:
-        return None
-    usage: Dict = {
-        "input_tokens": _whole(held[keys[0]], keys[0]),
-        "output_tokens": _whole(held.get(keys[1]) or 0, keys[1]),
-    }
-    if (read := _first(held, _READ)) is not None:
-        usage["input_tokens_details"] = {"cached_tokens": _whole(read, "what was read from the cache")}
-    return usage
+    if keys is not None:
+        usage = {
+            "input_tokens": _whole(held[keys[0]], keys[0]),
+            "output_tokens": _whole(held.get(keys[1]) or 0, keys[1]),
+        }
+    read = _first(held, _READ)
+    if read is None:
+        return usage, None
+    cached = _whole(read, "what was read from the cache")
+    if usage is not None:
+        usage["input_tokens_details"] = {"cached_tokens": cached}
+    return usage, cached == 0
 
 
 def _flat(held: Mapping[str, Any]) -> tuple[list[Dict], list[Dict], list[Dict]]:
@@ -542,20 +555,24 @@ def _attributes(span: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(given, Mapping):
             found.update({str(key): value for key, value in given.items()})
         else:
-            found.update({str(one.get("key")): _value(one.get("value")) for one in mappings(given)})
+            found.update(_pairs(given))
     return found
+
+
+def _pairs(listed: Any) -> dict[str, Any]:
+    """Read OTLP's list of keys and values."""
+    return {str(one.get("key")): _value(one.get("value")) for one in mappings(listed)}
 
 
 def _value(value: Any) -> Any:
     """Take a value out of OTLP's wrapping."""
     if not isinstance(value, Mapping):
         return value
-    for kind in ("arrayValue", "kvlistValue"):
-        if isinstance(value.get(kind), Mapping):
-            listed = value[kind].get("values")
-            if kind == "kvlistValue":
-                return {str(one.get("key")): _value(one.get("value")) for one in mappings(listed)}
-            return [_value(one) for one in listed] if isinstance(listed, list | tuple) else []
+    if isinstance(held := value.get("arrayValue"), Mapping):
+        listed = held.get("values")
+        return [_value(one) for one in listed] if isinstance(listed, list | tuple) else []
+    if isinstance(held := value.get("kvlistValue"), Mapping):
+        return _pairs(held.get("values"))
     if "intValue" in value:
         return _whole(value["intValue"], "intValue")
     return next(iter(value.values()), None)
@@ -589,4 +606,4 @@ def _seconds(span: Mapping[str, Any], keys: Sequence[str]) -> float | None:
     return None
 
 
-READER = Reader(program=TELEMETRY, owns=_owns, read=_read, by_line=True)
+READER = Reader(owns=_owns, read=_read, by_line=True)

@@ -17,8 +17,9 @@ from typing import Any
 from trimtab.errors import FormatError
 from trimtab.formats.programs import VERCEL, program_of
 from trimtab.formats.recordings import chat
-from trimtab.formats.recordings.base import ForeignConversation, Reader, Source, mappings
-from trimtab.formats.values import Dict, compact_json, short_repr
+from trimtab.formats.recordings.base import ForeignConversation, Reader, Source, is_list, mappings
+from trimtab.formats.recordings.lines import times_of
+from trimtab.formats.values import Dict, compact_json, short_repr, text_part
 
 _PROGRAM = VERCEL.removeprefix("the ")
 
@@ -41,16 +42,12 @@ def _messages_in(source: Source) -> Any:
     """Return the list of messages: what it is, or what the SDK's options hold."""
     if not isinstance(source, Mapping):
         return source
-    return next((source[key] for key in ("messages", "prompt") if _is_list(source.get(key))), None)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    return next((source[key] for key in ("messages", "prompt") if is_list(source.get(key))), None)
 
 
 def _read(source: Source) -> list[ForeignConversation]:
     listed = _messages_in(source)
-    if not _is_list(listed):
+    if not is_list(listed):
         raise FormatError(f"messages are a list, not {short_repr(listed)}", path="messages")
     beside: Mapping[str, Any] = source if isinstance(source, Mapping) else {}
     written = _Writer(asked=_open_approvals(listed))
@@ -68,7 +65,7 @@ def _read(source: Source) -> list[ForeignConversation]:
         program=_PROGRAM,
         format="openai_chat",
         body=body,
-        times=tuple(written.times) if any(time is not None for time in written.times) else (),
+        times=times_of(written.times),
         notes=tuple(written.notes()),
     )
     return [found]
@@ -102,7 +99,7 @@ class _Writer:
 
     def add_system(self, given: Any) -> None:
         """Write instructions beside the messages: a text, or system messages."""
-        for one in given if _is_list(given) else [] if given is None else [given]:
+        for one in given if is_list(given) else [] if given is None else [given]:
             content = one.get("content") if isinstance(one, Mapping) else one
             if not isinstance(content, str):
                 raise FormatError(f"instructions are a text, not {short_repr(one)}", path="system")
@@ -123,7 +120,7 @@ class _Writer:
         role, content = message["role"], message.get("content")
         if isinstance(content, str) or content is None:
             self.messages.append({"role": role, "content": content or ""})
-        elif not _is_list(content):
+        elif not is_list(content):
             raise FormatError(f"{path} is a text or a list of parts, not {short_repr(content)}", path=path)
         elif role in ("assistant", "tool"):
             self.messages += chat.turn(self._pieces(role, content, path))
@@ -139,18 +136,16 @@ class _Writer:
             kind = one.get("type") if isinstance(one, Mapping) else None
             if kind == "tool-call":
                 yield "call", chat.call(one.get("toolCallId"), one.get("toolName"), _arguments(one))
-            if kind == "tool-result" or (
-                kind == "tool-call" and "result" in one
-            ):  # assistant-ui has both in one
+                if "result" in one:  # assistant-ui has both in one
+                    yield "result", _result(one, place)
+            elif kind == "tool-result":
                 yield "result", _result(one, place)
-            elif kind == "tool-approval-response":
-                for denied in self._denials(one):
-                    yield "result", denied
-            if kind in ("tool-call", "tool-result"):
-                continue
-            if kind in ("file", "image") and role == "assistant":
+            elif kind in ("file", "image") and role == "assistant":
                 self.unsent[f"{kind}, made by the model"] += 1
             else:
+                if kind == "tool-approval-response":
+                    for denied in self._denials(one):
+                        yield "result", denied
                 for part in self._parts(one, place):
                     yield "part", part
 
@@ -230,12 +225,11 @@ def _result(part: Mapping[str, Any], path: str) -> Dict:
     kind, value = output["type"], output.get("value")
     if kind == "execution-denied":
         return chat.result(call_id, str(output.get("reason") or _DENIED))
-    if kind != "content" or value is None or not _is_list(value):
+    if kind != "content" or not is_list(value):
         return chat.result(call_id, chat.words(value))
-    listed: Sequence[Any] = value
     parts = [
         chat.text(one.get("text", "")) if one.get("type") == "text" else _media(one, path)
-        for one in mappings(listed)
+        for one in mappings(value)
         if one.get("type") != "custom"
     ]
     return chat.result(call_id, chat.content_of_parts(parts))
@@ -301,13 +295,12 @@ def _model_messages(message: Mapping[str, Any], unsent: Counter[str]) -> _Made:
     if role == "data":  # of `ai` 3: beside the conversation
         unsent["data message"] += 1
         return
-    if not _is_list(parts):
-        if _is_list(message.get("toolInvocations")):
+    if not is_list(parts):
+        if is_list(message.get("toolInvocations")):
             yield from _with_invocations(message, unsent)
         else:
             yield _with_attachments(message), "content"
         return
-    assert parts is not None
     if role == "assistant":
         yield from _steps(parts, unsent)
     elif role == "system":
@@ -321,7 +314,7 @@ def _with_attachments(message: Mapping[str, Any]) -> Mapping[str, Any]:
     attached, content = _attachments(message), message.get("content")
     if not attached or not isinstance(content, str):
         return message
-    return {**message, "content": [{"type": "text", "text": content}, *attached]}
+    return {**message, "content": [text_part(content), *attached]}
 
 
 def _attachments(message: Mapping[str, Any]) -> list[Dict]:
@@ -399,4 +392,4 @@ def _with_invocations(message: Mapping[str, Any], unsent: Counter[str]) -> _Made
         yield {"role": message["role"], "content": message["content"]}, "content"
 
 
-READER = Reader(program=_PROGRAM, owns=_owns, read=_read, by_line=True)
+READER = Reader(owns=_owns, read=_read, by_line=True)
