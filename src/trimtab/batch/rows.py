@@ -140,8 +140,11 @@ class Row(NamedTuple):
     """Its assistant messages that were shortened and that a model would be trained on."""
 
 
-Work = Callable[[Value], Row]
-"""What is done with one conversation. It raises a `ContextError` where that cannot be."""
+Work = Callable[..., Row]
+"""What is done with one conversation. It raises a `ContextError` where that cannot be.
+
+For training it also takes `beside`: the tools and the system text that are kept beside a conversation.
+"""
 
 
 def work_of(options: Options, /, *, load: bool = True) -> Work:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import takewhile
-from typing import Any, cast
+from typing import Any
 
 from trimtab.batch.rows import Options, Row, Value, Work, check_counter, columns_of, work_of
 from trimtab.budget import Budget, known_budget, within
@@ -59,11 +59,6 @@ def _budget_of(options: Options) -> Budget:
     return found
 
 
-def with_beside(work: Work, beside: Mapping[str, Any], /) -> Work:
-    """Return what is done with a row whose tools and system text stand in columns of their own."""
-    return partial(cast("Callable[..., Row]", work), beside=beside) if beside else work
-
-
 def _check(options: Options) -> None:
     """Refuse what would change a message.
 
@@ -96,10 +91,12 @@ def _check(options: Options) -> None:
 def _fit_row(
     options: Options, budget: Budget, value: Value, *, beside: Mapping[str, Any] | None = None
 ) -> Row:
-    """Fit one row. A model that it names is who wrote it, and not the one that is trained."""
+    """Fit one row; `beside` holds the tools and the system text that are kept beside it.
+
+    A model that the row names is who wrote it, and not the one that is trained.
+    """
     row = read_row(value, format=options.format, model=options.model, column=options.column)
-    for also in (read_beside(beside or {}), {"system": options.system, "tools": options.tools}):
-        row = _add_beside(row, also)
+    row = _with_beside(row, read_beside(beside or {}), options)
     violations = _violations(row, options)
     last = max((at for at, is_target in enumerate(row.targets) if is_target), default=None)
     if last is None:
@@ -120,13 +117,13 @@ def _fit_row(
     return Row(results, None if len(kept) == total else row.write(kept))
 
 
-def _add_beside(row: TrainingRow, also: Mapping[str, Any]) -> TrainingRow:
+def _with_beside(row: TrainingRow, beside: Mapping[str, Any], options: Options) -> TrainingRow:
     """Charge a row for system text and tools it does not have itself; they are not written into it."""
     has_system = row.system is not None or "system" in map(row.form.kind, row.messages[:1])
     return replace(
         row,
-        system=row.system if has_system else also["system"] or None,
-        tools=row.tools or also["tools"] or None,
+        system=row.system if has_system else beside["system"] or options.system or None,
+        tools=row.tools or beside["tools"] or options.tools or None,
     )
 
 
