@@ -24,7 +24,6 @@ from trimtab._fitting.request import (
     budget_of,
     check_breakpoints,
     counter_of,
-    leading_system,
     no_budget_note,
     refuse_faults,
 )
@@ -52,6 +51,7 @@ from trimtab.formats import (
     Request,
     format_of,
     get_format,
+    leading_system,
     mapping_of,
     refuse_foreign,
     wire_form,

@@ -46,7 +46,6 @@ __all__ = [
     "check_breakpoints",
     "counter_of",
     "keep_all",
-    "leading_system",
     "no_budget_note",
     "refuse_faults",
     "take_model",
@@ -348,10 +347,3 @@ def no_budget_note(*, capped: bool) -> str:
 
 def keep_all(context: TrimContext) -> None:
     """Stand in for a callback where only what it may ask for is prepared."""
-
-
-def leading_system(system: str | list[Any] | None, format: Format) -> list[Any]:
-    """Write system text as a message, where the wire form keeps it among them."""
-    if system is None or not format.rules.system_in_messages:
-        return []
-    return [format.message("system", [system] if isinstance(system, str) else list(system))]

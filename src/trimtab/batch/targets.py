@@ -22,6 +22,7 @@ from trimtab.errors import (
     option,
     phrase,
 )
+from trimtab.formats import leading_system
 from trimtab.formats.trainers import TrainingRow, read_beside, read_row
 from trimtab.replay.policies import BY_DEFAULT
 
@@ -150,7 +151,7 @@ def _no_target(row: TrainingRow) -> NoTargetError:
 
 def _scale(row: TrainingRow, counter: RequestCounter) -> Callable[[Sequence[int]], int]:
     """Make what counts a row of some of its messages; each answer is remembered."""
-    head = row.head
+    head = leading_system(row.system, row.form)
     system = None if head else row.system
     known: dict[tuple[int, int], int] = {}
 

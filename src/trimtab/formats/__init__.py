@@ -234,6 +234,13 @@ class _Adapted(Format):
         self.name = form.name
 
 
+def leading_system(system: str | list[Any] | None, format: Format, /) -> list[Any]:
+    """Write system text as a message, where the wire form keeps it among them."""
+    if system is None or not format.rules.system_in_messages:
+        return []
+    return [format.message("system", [system] if isinstance(system, str) else list(system))]
+
+
 _CALLS = frozenset({"role", "content", "tool_calls"})
 _PLAIN = frozenset({"role", "content", "name", "tool_call_id"})
 

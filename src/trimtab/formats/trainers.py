@@ -47,14 +47,6 @@ class TrainingRow:
     tools: Any = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    @property
-    def head(self) -> list[Any]:
-        """System text that the wire form has among the messages and the row has beside them."""
-        if self.system is None or not self.form.rules.system_in_messages:
-            return []
-        parts = [self.system] if isinstance(self.system, str) else list(self.system)
-        return [self.form.message("system", parts)]
-
 
 class _Shape(NamedTuple):
     """One way in which a trainer writes rows."""

@@ -30,7 +30,6 @@ from trimtab._fitting.request import (
     check,
     check_breakpoints,
     counter_of,
-    leading_system,
     window_of,
 )
 from trimtab._shared.checks import answers_later, check_flag, in_words, near_names
@@ -53,7 +52,7 @@ from trimtab.counting.dearest import DearestCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, known_fixed_count
 from trimtab.errors import ConfigurationError, MissingExtraError
-from trimtab.formats import Format, get_format, mapping_of, wire_form
+from trimtab.formats import Format, get_format, leading_system, mapping_of, wire_form
 from trimtab.formats.api_errors import Refusal
 from trimtab.formats.origin import OriginOf
 from trimtab.history import ReadCache

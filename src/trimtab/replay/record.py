@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, TypeAlias
 
-from trimtab._fitting.request import leading_system
 from trimtab._shared.checks import BODY_KEYS, is_number, is_whole
 from trimtab.errors import ConfigurationError, FormatError
-from trimtab.formats import ForeignConversation, Format, format_of, get_format, read_foreign
+from trimtab.formats import ForeignConversation, Format, format_of, get_format, leading_system, read_foreign
 from trimtab.formats.foreign import FORMS
 from trimtab.formats.values import entry_of
 from trimtab.replay.datasets import Conversation, conversations_in
