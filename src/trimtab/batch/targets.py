@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import takewhile
 from typing import Any
 
 from trimtab.batch.rows import Options, Row, Value, Work, check_counter, columns_of, work_of
@@ -22,7 +21,7 @@ from trimtab.errors import (
     option,
     phrase,
 )
-from trimtab.formats import leading_system
+from trimtab.formats import leading_count, leading_system
 from trimtab.formats.trainers import TrainingRow, read_beside, read_row
 from trimtab.replay.policies import BY_DEFAULT
 
@@ -185,7 +184,7 @@ def _keep(
     Raises:
         BudgetExceededError: Not even the turn of the last target fits.
     """
-    lead = sum(1 for _ in takewhile(lambda one: row.form.kind(one) == "system", row.messages))
+    lead = leading_count(row.messages, row.form)
 
     def rest(start: int) -> list[int]:
         return [*range(lead), *range(start, last + 1)]

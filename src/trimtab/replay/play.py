@@ -13,7 +13,7 @@ from trimtab.counting import CounterLike, RequestCounter, counter_given
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, Shares, sizes_for
 from trimtab.errors import BudgetExceededError, ConfigurationError
-from trimtab.formats import Format, SystemLike, ToolSchema, mapping_of
+from trimtab.formats import Format, SystemLike, ToolSchema, leading_count, mapping_of
 from trimtab.formats.values import as_list, entry_of, item_of
 from trimtab.models import DEFAULT_PRICING, CachePricing, dollars_for, pricing_for
 from trimtab.models.prices import find_pricing
@@ -21,7 +21,7 @@ from trimtab.replay.cache import PromptCache, Sent
 from trimtab.replay.evidence import Witness
 from trimtab.replay.players import Meter, Setting, View
 from trimtab.replay.policies import PolicyLike, name_of, player_for
-from trimtab.replay.record import Messages, ModelCall, goes_on, leading_count, read_recording
+from trimtab.replay.record import Messages, ModelCall, goes_on, read_recording
 from trimtab.replay.results import CallRow, Replayed, totals_of
 from trimtab.report.text import extremes
 from trimtab.session.messages import RECALL_TAG
