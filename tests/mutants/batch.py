@@ -75,7 +75,7 @@ BATCH = (
         ("is_target", 'entry.get("weight") != 0 and ', ""),
         ("is_target", ' and entry.get("train") is not False', ""),
         ("_row", " and is_target(one)", ""),
-        ("_row", "[_without_marks(one) for one in messages]", "messages"),
+        ("_row", "[without_keys(one, _MARKS) for one in messages]", "messages"),
         ("_prompt_and_completion", "stop=border", "stop=len(prompt) + len(completion)"),
         ("_prompt_and_completion", "at >= border and is_one", "is_one"),
         ("_message_of", 'calls.pop(0) if calls else f"call_{at}"', 'f"call_{at}"'),
