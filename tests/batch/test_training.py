@@ -710,6 +710,20 @@ def test_every_answer_that_was_cut_is_counted() -> None:
             assert (error, task.take_tally()) == (None, {"cut_targets": cut})
 
 
+def test_what_a_column_cannot_store_counts_no_cut() -> None:
+    """The row is set aside, so the answer that was cut in it is in no output."""
+    own = Context()
+    own.add("own", [say("user", "Be kind.", name="Ann")])
+    own.add("history", ["Hello."], strategy=EachCut())
+    task = BatchTask(operation="fit", policy=own, budget=900, counter="chars:4", columns=())
+    chat = [U, say("assistant", "y" * 4_000), U]
+    (error,) = task(pa.table({"messages": [chat]})).column("error").to_pylist()
+    assert error["message"].startswith("the column's type cannot store the fitted messages")
+    assert task.take_tally() == {}
+    (error,) = task(pa.table({"messages": [json.dumps(chat)]})).column("error").to_pylist()
+    assert (error, task.take_tally()) == (None, {"cut_targets": 1})
+
+
 def test_a_run_that_goes_on_counts_what_was_cut_before(tmp_path: Path) -> None:
     """It is kept with each piece."""
     task, out = BatchTask(operation="fit", budget=60, counter="chars:4"), tmp_path / "out.jsonl"

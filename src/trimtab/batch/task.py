@@ -398,8 +398,9 @@ class BatchTask(Options):
                         " conversation with column= (--column)"
                     )
             row = self._under_key(value, work)
-            self._tally["cut_targets"] += row.cut_targets
-            return _Cells(self._cell(cell, value, row, nested), row.results, id)
+            made = self._cell(cell, value, row, nested)
+            self._tally["cut_targets"] += row.cut_targets  # not above: a row that is set aside has no cut
+            return _Cells(made, row.results, id)
         except RecursionError:
             error: ContextError = FormatError("nested too deep")
         except ContextError as raised:
