@@ -199,11 +199,11 @@ def read_recordings(source: Any, /, **options: Any) -> dict[str, Recording]:
         >>> recordings["talk-1"].questions
         (Question(evidence=(0,), at=None, text="How is Ann's cat called?", answer='Tom'),)
     """
-    found = _named(source, options.get("format", "auto"))
+    found = _conversations(source, options.get("format", "auto"))
     return {name: read_recording(one, **options) for name, one in found}
 
 
-def _named(source: Any, format: str | Format) -> list[tuple[str, Conversation]]:
+def _conversations(source: Any, format: str | Format) -> list[tuple[str, Conversation]]:
     """List the conversations of a file of LoCoMo or BEAM, or of another program; all else is one."""
     conversations = conversations_in(source)
     if conversations is not None:
@@ -221,7 +221,7 @@ def _only_one(source: Any, format: str | Format) -> Conversation:
         return source
     if isinstance(source, Recording):
         return Conversation(source)
-    found = _named(source, format)
+    found = _conversations(source, format)
     if len(found) > 1:
         raise FormatError(f"it has {len(found):,} conversations: use read_recordings")
     return found[0][1] if found else Conversation(source)
