@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,6 +32,13 @@ CHAT = [
 def points(factor: float, constant: float = 0, sizes: tuple[int, ...] = SIZES) -> list[Point]:
     """Make calls whose bills follow a rule."""
     return [Point(size, round(factor * size + constant)) for size in sizes]
+
+
+def grown_by(calls: list[Point]) -> list[Point]:
+    """Say what calls have more than the first, where that is 200 tokens or more."""
+    counted, billed = calls[0]
+    grown = [Point(one.counted_tokens - counted, one.billed_tokens - billed) for one in calls]
+    return [one for one in grown if one.billed_tokens >= 200]
 
 
 def a_calibration(**changes: Any) -> Calibration:
@@ -87,17 +96,16 @@ def test_a_correction_that_makes_the_median_worse_is_not_made() -> None:
 
 def test_conversations_with_an_unknown_part_teach_the_factor_alone() -> None:
     """What is not recorded is another constant in each, and none of them is learned."""
-    series = [points(1.3, hidden) for hidden in (20_000, 4_000)]
-    found = learn([], series, counter="c")
+    grown = [one for hidden in (20_000, 4_000) for one in grown_by(points(1.3, hidden))]
+    found = learn([], grown, counter="c")
     assert found.factor == pytest.approx(1.3, abs=0.02)
     assert found.constant_tokens == 0
-    grown = sum(one.billed_tokens - group[0].billed_tokens >= 200 for group in series for one in group)
-    assert found.calls == grown
+    assert found.calls == len(grown)
 
 
 def test_a_constant_is_of_whole_calls_alone() -> None:
     """What a conversation grew by has none in it, however many calls it has."""
-    found = learn(points(1, 60), [points(1, 20_000, tuple(range(100, 9_000, 300)))], counter="c")
+    found = learn(points(1, 60), grown_by(points(1, 20_000, tuple(range(100, 9_000, 300)))), counter="c")
     assert (found.factor, found.constant_tokens, found.deviation_after) == (1, 60, 0)
 
 
@@ -250,6 +258,16 @@ def test_a_calibration_is_the_same_after_it_was_written(tmp_path: Path) -> None:
         assert counter.count(CHAT) == CalibratedCounter(counter_for("gpt-4o"), made).count(CHAT)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_calibration(tmp_path: Path) -> None:
+    """An editor may have put it there; the command line passes it over, and so does the library."""
+    path, chat = tmp_path / "learned.json", tmp_path / "chat.json"
+    path.write_text(json.dumps(a_file(factor=1.5)), encoding="utf-8-sig")
+    chat.write_text(json.dumps(CHAT), encoding="utf-8")
+    tokens = counter_for("gpt-4o", calibration=path).count(CHAT)
+    told = run("count", chat, "--model", "gpt-4o", "--calibration", path)
+    assert (json.loads(told.stdout)["tokens"], path.read_bytes()[:3]) == (tokens, b"\xef\xbb\xbf")
+
+
 def test_one_of_estimates_estimates_and_one_of_an_unknown_model_is_enough() -> None:
     """The file says who counted; a model nobody knows is known by it."""
     estimates = a_file(counter="estimate")
@@ -329,6 +347,16 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return chat, learned
 
 
+@contextmanager
+def a_pipe(said: bytes) -> Iterator[str]:
+    """Give a pipe, as a shell does by `<(…)`: it says something once."""
+    reads, writes = os.pipe()
+    os.write(writes, said)
+    os.close(writes)
+    yield f"/dev/fd/{reads}"
+    os.close(reads)
+
+
 def test_commands_count_by_a_calibration(files: tuple[Path, Path]) -> None:
     """`count`, `stats` and `fit` come to the same number."""
     chat, learned = files
@@ -339,6 +367,40 @@ def test_commands_count_by_a_calibration(files: tuple[Path, Path]) -> None:
     told = json.loads(run("fit", chat, "--budget", "8k", *option).stdout)
     assert told["report"]["tokens_after"] == tokens
     assert told["report"]["counter"] == "gpt-4o, calibrated by 8 calls"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("stats", "--budget", "8k", "--budget", "9k"),
+        ("replay", "--budget", "8k", "--policy", "none"),
+        ("replay", "--budget", "8k", "--policy", "none", "--jobs", "2"),
+    ],
+)
+def test_a_calibration_is_read_once(files: tuple[Path, Path], command: tuple[str, ...]) -> None:
+    """Also for several budgets, conversations and processes: a pipe cannot be read again."""
+    chat, learned = files
+    chat.write_text(chat.read_text(encoding="utf-8") * 3, encoding="utf-8")
+    expected = run(*command, "--model", "gpt-4o", "--calibration", learned, chat)
+    assert expected.exit_code == 0
+    with a_pipe(learned.read_bytes()) as path:
+        found = run(*command, "--model", "gpt-4o", "--calibration", path, chat)
+    assert (found.exit_code, found.stdout) == (0, expected.stdout)
+
+
+def test_a_page_reads_a_calibration_once(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often its policies fit the conversation."""
+    chat, learned = files
+    counts = list[int]()
+
+    def serve(subject: Any, **_: Any) -> None:
+        counts.extend(subject.fit(word, None).report.tokens_after for word in ("default", "steady"))
+
+    monkeypatch.setattr("trimtab.inspector.serve", serve)
+    with a_pipe(learned.read_bytes()) as path:
+        found = run("inspect", "--budget", "8k", "--calibration", path, chat)
+    assert found.exit_code == 0, found.output
+    assert counts == [CalibratedCounter(counter_for("gpt-4o"), a_calibration(factor=1.5)).count(CHAT)] * 2
 
 
 def test_the_command_line_refuses_a_calibration_of_something_else(files: tuple[Path, Path]) -> None:

@@ -101,6 +101,7 @@ def test_medians_and_the_worst_of_recorded_requests_are_those_of_their_numbers(
         pytest.param({**a_body(), "usage": billed(30)}, id="usage in the body"),
         pytest.param({**a_body(), "response": {"usage": billed(30)}}, id="response in the body"),
         pytest.param({"request": a_body(), "usage": 30}, id="a number"),
+        pytest.param({**a_body(), "usage": billed(30), "response": "It is closed."}, id="a text as response"),
         pytest.param(
             {
                 "request": {"url": "/v1", "body": a_body()},

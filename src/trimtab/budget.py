@@ -296,6 +296,34 @@ def window_budget(facts: ModelFacts, /, *, output_reserve: int | None = None) ->
     return Budget(window_tokens, output_reserve=reserve)
 
 
+def known_budget(
+    budget: BudgetLike | None, model: str | None, /, *, output_reserve: int | None = None
+) -> Budget | None:
+    """Return the budget asked for, or what the model takes of input; None without either.
+
+    Args:
+        budget: As it was asked for; held to what the model takes.
+        model: Name of the model.
+        output_reserve: Room for the answer where no budget says it; None: as much as it may have.
+
+    Raises:
+        ConfigurationError: It is a bare number above the window of the model; see `Budget.of`.
+    """
+    if budget is not None:
+        return Budget.of(budget, model=model)
+    facts = None if model is None else find_facts(model)
+    return None if facts is None else window_budget(facts, output_reserve=output_reserve)
+
+
+def within(budget: Budget, counter: RequestCounter, tools: Any, /) -> Budget:
+    """Resolve a budget for a request of which its tools alone are known."""
+    if budget.margin != "auto":
+        return budget
+    from trimtab.counting.margin import unsure_of  # not above: only margin="auto" needs it
+
+    return budget.resolved(counter, unsure_tokens=unsure_of(counter, tools, ()) or 0)
+
+
 def _within_limits(budget: Budget, facts: ModelFacts, model: str | None) -> Budget:
     """Lower a budget to a model's window and input limit, if it passes one of them."""
     if budget.over_limit:

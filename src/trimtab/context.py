@@ -16,12 +16,12 @@ from trimtab._fitting.fold import settle_blocks
 from trimtab._fitting.layout import Policy, check_policy, compose
 from trimtab._fitting.objects import check_read_write
 from trimtab._fitting.objects_in_blocks import ObjectsInBlocks
-from trimtab._fitting.request import keep_all, known_budget
+from trimtab._fitting.request import keep_all
 from trimtab._shared import observers
 from trimtab._shared.checks import unknown_name
 from trimtab._shared.docstrings import args_of
 from trimtab._shared.steps import drive, rerun
-from trimtab.budget import BudgetLike
+from trimtab.budget import BudgetLike, known_budget
 from trimtab.counting import CounterLike
 from trimtab.counting.door import as_awaited
 from trimtab.counting.sizes import sizes_for

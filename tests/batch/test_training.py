@@ -56,6 +56,12 @@ def fit_row(row: Any, budget: Any, **options: Any) -> Any:
     return found["messages"] if found["error"] is None else found["error"]["type"]
 
 
+def _tokens(messages: list[Any], **options: Any) -> int:
+    """Count a chat as a table of it alone is counted."""
+    table = pa.table({"messages": [json.dumps(messages)]})
+    return int(count_table(table, **{"counter": "chars:4", **options}).column("tokens")[0].as_py())
+
+
 # The case that was reported.
 
 
@@ -174,10 +180,6 @@ def _check(chats: list[list[Any]], budget: int, **options: Any) -> int:
     before = copy.deepcopy(chats)
     rows = fit_rows(chats, budget, **options)
     assert chats == before
-    kept = [row for row in rows if row["error"] is None]
-    table = pa.table({"messages": [json.dumps(row["messages"]) for row in kept]})
-    counted = count_table(table, **{"counter": "chars:4", **options}).column("tokens").to_pylist()
-    counts = iter(counted)
     for chat, row in zip(chats, rows, strict=True):
         head, turns = _parts(chat)
         if row["error"] is not None:
@@ -191,10 +193,10 @@ def _check(chats: list[list[Any]], budget: int, **options: Any) -> int:
         assert found == [*head, *(one for turn in turns[at:] for one in turn)]
         assert found[-1] in chat
         assert found[-1]["role"] == "assistant"
-        assert row["tokens_after"] == next(counts) <= budget
+        assert row["tokens_after"] == _tokens(found, **options) <= budget
         assert at or row["tokens_after"] <= budget  # the oldest turn leaves only where it must
         assert not _new_faults(chat, found)
-    return len(kept)
+    return sum(row["error"] is None for row in rows)
 
 
 def _new_faults(chat: list[Any], found: list[Any]) -> set[str]:
@@ -226,11 +228,6 @@ def test_no_more_leaves_than_must(data_dir: Path) -> None:
             lost += 1
             assert _tokens([*head, *(one for turn in turns[at - 1 :] for one in turn)]) > 400
     assert lost
-
-
-def _tokens(messages: list[Any]) -> int:
-    table = count_table(pa.table({"messages": [json.dumps(messages)]}), counter="chars:4")
-    return int(table.column("tokens")[0].as_py())
 
 
 @pytest.mark.long
@@ -497,7 +494,7 @@ def test_a_key_that_is_named_is_charged_with_what_is_beside_it() -> None:
     """Tools and system text of a line, as those of a table; for requests nothing else of it is read."""
     line = json.dumps({"chat": [U, A], "tools": [TOOL], "system": "x" * 40}).encode()
     task = BatchTask(operation="fit", purpose="training", budget=999, counter="chars:4", column="chat")
-    for asked, tokens in ((task, _tools_tokens() + 30), (replace(task, purpose="requests"), 20)):
+    for asked, tokens in ((task, _tokens([], tools=[TOOL]) + 30), (replace(task, purpose="requests"), 20)):
         table = asked.run_lines([line], [1], file="in.jsonl", into_lines=True)
         assert table.column("tokens_after").to_pylist() == [tokens]
 
@@ -535,7 +532,7 @@ def test_tools_and_system_text_are_charged_wherever_they_stand() -> None:
     ):
         (found,) = fit_rows([row], 999)
         assert found["messages"] == row
-        assert found["tokens_after"] == _tools_tokens() + 40
+        assert found["tokens_after"] == _tokens([], tools=[TOOL]) + 40
         assert fit_row(row, found["tokens_after"] - 20) == {**row, next(iter(row)): [U, A]}
     assert fit_row({"conversations": [H, G, H, G], "system": "x" * 40}, 40)["conversations"] == [H, G]
     table = pa.table({"messages": [json.dumps(chat)], "tools": [json.dumps([TOOL])], "system": ["x" * 40]})
@@ -543,18 +540,13 @@ def test_tools_and_system_text_are_charged_wherever_they_stand() -> None:
     assert fitted.column("tokens_after")[0].as_py() > 140
     assert fit_table(table, budget=999, counter="chars:4").column("tokens_after")[0].as_py() == 40
     nested = pa.table({"messages": [chat], "tools": [[TOOL]]})
-    fitted = fit_table(nested, budget=_tools_tokens() + 30, counter="chars:4", purpose="training")
+    fitted = fit_table(nested, budget=_tokens([], tools=[TOOL]) + 30, counter="chars:4", purpose="training")
     assert fitted.column("messages").to_pylist() == [[U, A]]
     (found,) = fit_rows([chat], 999, tools=[TOOL], system="x" * 40)
     assert found["tokens_after"] > 140
     assert found["messages"] == chat
     (own,) = fit_rows([[S, U, A]], 999, system="x" * 4_000)
     assert own["tokens_after"] == 30
-
-
-def _tools_tokens() -> int:
-    tokens = count_table(pa.table({"messages": ["[]"]}), counter="chars:4", tools=[TOOL]).column("tokens")
-    return int(tokens[0].as_py())
 
 
 def test_other_wire_forms_are_training_data_too() -> None:
@@ -708,6 +700,20 @@ def test_every_answer_that_was_cut_is_counted() -> None:
         ):
             (error,) = task(pa.table({"messages": [json.dumps(chat)]})).column("error").to_pylist()
             assert (error, task.take_tally()) == (None, {"cut_targets": cut})
+
+
+def test_what_a_column_cannot_store_counts_no_cut() -> None:
+    """The row is set aside, so the answer that was cut in it is in no output."""
+    own = Context()
+    own.add("own", [say("user", "Be kind.", name="Ann")])
+    own.add("history", ["Hello."], strategy=EachCut())
+    task = BatchTask(operation="fit", policy=own, budget=900, counter="chars:4", columns=())
+    chat = [U, say("assistant", "y" * 4_000), U]
+    (error,) = task(pa.table({"messages": [chat]})).column("error").to_pylist()
+    assert error["message"].startswith("the column's type cannot store the fitted messages")
+    assert task.take_tally() == {}
+    (error,) = task(pa.table({"messages": [json.dumps(chat)]})).column("error").to_pylist()
+    assert (error, task.take_tally()) == (None, {"cut_targets": 1})
 
 
 def test_a_run_that_goes_on_counts_what_was_cut_before(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.docs.documents import FENCE, ROOT, documents
-from tests.guards.source import Function, Source, functions, is_public, sources
+from tests.guards.source import Function, Source, functions, is_public, names_offered, sources
 
 GENERATED = ("cli.md", "cli-session.md", "reference.md")
 """Pages of docs/ that are written from help texts and docstrings."""
@@ -32,17 +32,21 @@ ARGUMENT = re.compile(r"^`?\*{0,2}\w[\w.]*`?(?: \([^)]*\))?: ")
 
 
 class Sentence(NamedTuple):
-    """A sentence, and where its paragraph begins."""
+    """A sentence, and the line it begins on; of an error, the line its text begins on."""
 
-    where: str
+    path: Path
+    line: int
     text: str
 
 
 def _sentences(path: Path, line: int, text: str) -> Iterator[Sentence]:
     """Split a paragraph; what has no three words is a label."""
-    for one in ENDS.split(" ".join(text.split())):
+    at = 0
+    for one in ENDS.split(text):
+        at = text.index(one, at)
         if len(re.findall(r"[A-Za-z]{2,}", one)) >= 3:
-            yield Sentence(f"{path.relative_to(ROOT)}:{line}", one)
+            yield Sentence(path.relative_to(ROOT), line + text.count("\n", 0, at), " ".join(one.split()))
+        at += len(one)
 
 
 def _paragraphs(text: str, first: int) -> Iterator[tuple[int, str]]:
@@ -53,21 +57,26 @@ def _paragraphs(text: str, first: int) -> Iterator[tuple[int, str]]:
         bare = line.strip()
         item = re.match(r"[-*] |\d+\. |#+ |\|", bare)
         if held and (not bare or item):
-            yield begin, " ".join(held)
+            yield begin, "\n".join(held)
             held = []
         if bare and not bare.startswith("|"):
             begin = begin if held else number
             held.append(re.sub(r"^(?:[-*] |\d+\. |#+ |> )", "", bare))
     if held:
-        yield begin, " ".join(held)
+        yield begin, "\n".join(held)
+
+
+def _lines_of(match: re.Match[str]) -> str:
+    """Keep the ends of its lines alone: the lines below keep their numbers."""
+    return "\n" * match[0].count("\n")
 
 
 def of_pages() -> Iterator[Sentence]:
     """List the sentences of README.md and docs/: no generated page, code block, table or picture."""
     for path in documents():
         if path.name not in GENERATED:
-            text = FENCE.sub(lambda match: "\n" * match[0].count("\n"), path.read_text(encoding="utf-8"))
-            text = re.sub(r"!\[[^\]]*\]\([^)]*\)|<!--.*?-->", "", text, flags=re.S)
+            text = FENCE.sub(_lines_of, path.read_text(encoding="utf-8"))
+            text = re.sub(r"!\[[^\]]*\]\([^)]*\)|<!--.*?-->", _lines_of, text, flags=re.S)
             text = re.sub(r"(?<!!)\[([^\]]*)\]\([^)\s]+\)", r"\1", text)
             for line, paragraph in _paragraphs(text, 1):
                 yield from _sentences(path, line, paragraph)
@@ -106,18 +115,10 @@ def _public_literals() -> list[tuple[Source, ast.Constant]]:
     for source in sources():
         if is_public(source.name):
             shown = list(_literals(source, source.tree.body[:1]))
-            for name in _offered(source):
+            for name in names_offered(source.tree):
                 shown += _literals_behind(source, name)
             found |= {id(literal): (home, literal) for home, literal in shown}
     return list(found.values())
-
-
-def _offered(source: Source) -> list[str]:
-    """Read the `__all__` of a module."""
-    for node in source.tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return [one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant)]
-    return []
 
 
 def _definitions(module: str, name: str) -> Iterator[tuple[Source, ast.stmt]]:
@@ -194,7 +195,7 @@ def of_errors() -> Iterator[Sentence]:
                 for literal in _words_of(raised):
                     if id(literal) not in seen:
                         seen.add(id(literal))
-                        yield from _sentences(source.path, literal.lineno, _shown(literal))
+                        yield from _sentences(source.path, literal.lineno, " ".join(_shown(literal).split()))
 
 
 def _raised(scope: ast.AST) -> Iterator[ast.AST]:
@@ -244,11 +245,7 @@ def picked(seed: int, count: int) -> dict[str, list[Sentence]]:
     """Pick sentences evenly from the three piles, in order of place; the same seed gives the same."""
     source = random.Random(seed)
     wanted = {pile: count // 3 + (index < count % 3) for index, pile in enumerate(PILES)}
-    return {pile: _in_order(source.sample(list(PILES[pile]()), number)) for pile, number in wanted.items()}
-
-
-def _in_order(sentences: list[Sentence]) -> list[Sentence]:
-    return sorted(sentences, key=lambda one: (one.where.partition(":")[0], int(one.where.partition(":")[2])))
+    return {pile: sorted(source.sample(list(PILES[pile]()), number)) for pile, number in wanted.items()}
 
 
 def main() -> None:
@@ -262,7 +259,7 @@ def main() -> None:
     for pile, sentences in shown.items():
         print(f"# {pile}")
         for one in sentences:
-            print(f"{one.where}: {one.text}")
+            print(f"{one.path}:{one.line}: {one.text}")
 
 
 if __name__ == "__main__":

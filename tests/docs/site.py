@@ -14,7 +14,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Final
 from urllib.parse import unquote, urldefrag, urlsplit
 
 from tests.docs.documents import FENCE, LINK, ROOT
+from tests.guards.source import names_offered
 
 BUILD: Final = ROOT / "build"
 STAGED: Final = BUILD / "pages"
@@ -141,16 +141,11 @@ def packages() -> dict[str, list[str]]:
     for file in files:
         parts = ("trimtab", *file.relative_to(root).with_suffix("").parts)
         name = ".".join(part for part in parts if part != "__init__")
-        if not re.search(r"\._|\.cli$", name) and (names := list(_public(file))):
+        if not re.search(r"\._|\.cli$", name) and (
+            names := names_offered(ast.parse(file.read_text(encoding="utf-8")))
+        ):
             found[name] = names
     return found
-
-
-def _public(file: Path) -> Iterator[str]:
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List() as names):
-                yield from (str(ast.literal_eval(name)) for name in names.elts)
 
 
 def _entries(package: str, names: list[str]) -> str:

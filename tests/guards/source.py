@@ -61,6 +61,14 @@ def functions(tree: ast.AST) -> Iterator[Function]:
     return (node for node in ast.walk(tree) if isinstance(node, Function))
 
 
+def names_offered(tree: ast.Module) -> list[str]:
+    """Read the `__all__` of a module; empty: it has none."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return [str(name) for name in ast.literal_eval(node.value)]
+    return []
+
+
 ADAPTERS = "trimtab.integrations."
 """Doors that stand inside another room, and need a framework each: no environment has them all."""
 

@@ -20,7 +20,16 @@ import click
 import pytest
 
 import trimtab
-from tests.guards.source import ROOT, Public, Source, public_callables, public_modules, public_values, sources
+from tests.guards.source import (
+    ROOT,
+    Public,
+    Source,
+    names_offered,
+    public_callables,
+    public_modules,
+    public_values,
+    sources,
+)
 from trimtab import Block, Context, Session, cli, integrations
 from trimtab.counting import FixedCounter
 from trimtab.stores import MemoryStore, PostgresStore, RedisStore, SQLiteStore
@@ -161,8 +170,9 @@ def test_every_option_of_an_adapter_stands_where_help_shows_it() -> None:
     for source in sources():
         if not source.name.startswith("trimtab.integrations."):
             continue
+        listed = names_offered(source.tree)
         for node in source.tree.body:
-            if not isinstance(node, (ast.ClassDef, *FUNCTIONS)) or node.name not in _offered(source.tree):
+            if not isinstance(node, (ast.ClassDef, *FUNCTIONS)) or node.name not in listed:
                 continue
             if "overload" in map(ast.unparse, node.decorator_list):
                 continue  # what implements them says it
@@ -180,16 +190,6 @@ def test_every_option_of_an_adapter_stands_where_help_shows_it() -> None:
 
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def _offered(tree: ast.Module) -> set[str]:
-    """Read the `__all__` of a module."""
-    listed = [
-        node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-    ]
-    return set(ast.literal_eval(listed[0])) if listed else set()
 
 
 def test_every_option_of_a_block_is_explained_where_it_is_added() -> None:

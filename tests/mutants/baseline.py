@@ -204,11 +204,10 @@ BASELINE = (
     module(
         "counting/calibration.py",
         "test_calibration.py",
-        ("learn", "if _NOTHING.believable(*one.point)", "if True"),
+        ("learn", "if NOTHING_LEARNED.believable(*one.point)", "if True"),
         ("learn", "_Judged(one, 0) for one in grown", "_Judged(one, 1) for one in grown"),
         ("learn", "len(judged) < LEAST_CALLS", "len(judged) <= LEAST_CALLS"),
         ("learn", "(tokens - billed, tokens) for", "(billed - tokens, tokens) for"),
-        ("growth", "if billed_tokens < _LEAST_GROWTH_TOKENS:", "if billed_tokens <= 0:"),
         ("_line_of", "line.deviation(judged) <= plain.deviation(judged)", "True"),
         ("_line_of", "for start in (plain, _Line(_slope_of(judged), 0))", "for start in (plain,)"),
         ("_shrink", "round(billed / counted, _DIGITS)", "round(slope, _DIGITS)"),
@@ -243,5 +242,6 @@ BASELINE = (
         ("_compare_growth", "len(places) >= LEAST_SERIES", "True"),
         ("_compare_growth", "if call.model == model", "if True"),
         ("_compare_growth", "if is_series and is_like_first", "if is_series"),
+        ("_growth", "if billed_tokens < _LEAST_GROWTH_TOKENS:", "if billed_tokens <= 0:"),
     ),
 )

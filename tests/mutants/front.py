@@ -37,11 +37,19 @@ FRONT = (
         ("with_beside", "request.system if system is None else system", "request.system"),
         ("with_beside", "request.tools if tools is None else tools", "request.tools"),
         ("counter_of", "        made = as_counter(counter)\n", "        pass\n"),
-        ("known_budget", "output_reserve=output_reserve)", "output_reserve=0)"),
         ("window_note", "or budget.window <= window_tokens", "or budget.window < window_tokens"),
+    ),
+    module(
+        "formats/__init__.py",
+        "test_fitting.py test_fit.py test_front_door_errors.py test_models.py",
         ("leading_system", "if system is None or not", "if not"),
         ("leading_system", "or not format.rules.system_in_messages:", "or False:"),
         ("leading_system", "[system] if isinstance(system, str) else list(system)", "list(system)"),
+    ),
+    module(
+        "budget.py",
+        "test_fitting.py test_fit.py test_front_door_errors.py test_models.py",
+        ("known_budget", "output_reserve=output_reserve)", "output_reserve=0)"),
     ),
     module(
         "_fitting/prepare.py",

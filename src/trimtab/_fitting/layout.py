@@ -24,11 +24,8 @@ from trimtab._fitting.request import (
     budget_of,
     check_breakpoints,
     counter_of,
-    known_budget,
-    leading_system,
     no_budget_note,
     refuse_faults,
-    within,
 )
 from trimtab._shared.checks import (
     check_flag,
@@ -39,7 +36,7 @@ from trimtab._shared.checks import (
     check_trim,
     system_of,
 )
-from trimtab.budget import MOST_TOKENS, Budget, BudgetLike, needs_model
+from trimtab.budget import MOST_TOKENS, Budget, BudgetLike, known_budget, needs_model, within
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assemble
 from trimtab.conversation.order import cannot_end
@@ -54,6 +51,7 @@ from trimtab.formats import (
     Request,
     format_of,
     get_format,
+    leading_system,
     mapping_of,
     refuse_foreign,
     wire_form,

@@ -18,15 +18,12 @@ from trimtab._fitting.request import (
     check,
     check_breakpoints,
     counter_of,
-    known_budget,
-    leading_system,
     no_budget_note,
     refuse_faults,
     take_model,
-    within,
 )
 from trimtab._shared.checks import move_to_source
-from trimtab.budget import Budget
+from trimtab.budget import Budget, known_budget, within
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assemble
 from trimtab.conversation.order import cannot_end, newest_inside
@@ -35,7 +32,7 @@ from trimtab.counting.base import RequestCounter
 from trimtab.counting.measurement import model_notes
 from trimtab.counting.sizes import Fixed, Sizes, sizes_for
 from trimtab.errors import FormatError
-from trimtab.formats import Format, Request, Structure, format_of, refuse_foreign, wire_form
+from trimtab.formats import Format, Request, Structure, format_of, leading_system, refuse_foreign, wire_form
 from trimtab.strategies.base import landmarks, reads_newest
 from trimtab.strategies.door import DEFAULT_STRATEGY, steady_strategy, strategy_given
 from trimtab.strategies.openers import without_refused

@@ -18,12 +18,11 @@ from trimtab._shared.checks import (
     check_trim,
     system_of,
 )
-from trimtab.budget import Budget, BudgetLike, HeldBudget, window_budget
+from trimtab.budget import Budget, BudgetLike, HeldBudget, known_budget
 from trimtab.conversation.units import pins_given
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting.base import RequestCounter
 from trimtab.counting.door import as_counter
-from trimtab.counting.margin import unsure_of
 from trimtab.counting.measurement import near_words
 from trimtab.errors import (
     ROOM,
@@ -47,15 +46,12 @@ __all__ = [
     "check_breakpoints",
     "counter_of",
     "keep_all",
-    "known_budget",
-    "leading_system",
     "no_budget_note",
     "refuse_faults",
     "take_model",
     "tier_note",
     "window_note",
     "window_of",
-    "within",
 ]
 
 
@@ -303,25 +299,6 @@ def budget_of(budget: BudgetLike | None, model: str | None, /, *, given: object 
     return found
 
 
-def known_budget(
-    budget: BudgetLike | None, model: str | None, /, *, output_reserve: int | None = None
-) -> Budget | None:
-    """Return the budget asked for, or what the model takes of input; None without either.
-
-    Args:
-        budget: As it was asked for; held to what the model takes.
-        model: Name of the model.
-        output_reserve: Room for the answer where no budget says it; None: as much as it may have.
-
-    Raises:
-        ConfigurationError: It is a bare number above the window of the model; see `Budget.of`.
-    """
-    if budget is not None:
-        return Budget.of(budget, model=model)
-    facts = None if model is None else find_facts(model)
-    return None if facts is None else window_budget(facts, output_reserve=output_reserve)
-
-
 def window_of(model: str | None, /) -> int | None:
     """Return the window of a model; None where it is not known."""
     facts = None if model is None else find_facts(model)  # with a counter of the caller's, any name will do
@@ -370,17 +347,3 @@ def no_budget_note(*, capped: bool) -> str:
 
 def keep_all(context: TrimContext) -> None:
     """Stand in for a callback where only what it may ask for is prepared."""
-
-
-def leading_system(system: str | list[Any] | None, format: Format) -> list[Any]:
-    """Write system text as a message, where the wire form keeps it among them."""
-    if system is None or not format.rules.system_in_messages:
-        return []
-    return [format.message("system", [system] if isinstance(system, str) else list(system))]
-
-
-def within(budget: Budget, counter: RequestCounter, tools: Any, /) -> Budget:
-    """Resolve a budget for a request of which its tools alone are known."""
-    if budget.margin != "auto":
-        return budget
-    return budget.resolved(counter, unsure_tokens=unsure_of(counter, tools, ()) or 0)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from trimtab._fitting.breakpoints import with_breakpoints
 from trimtab._fitting.portion import Portion
 from trimtab._fitting.prepare import Work
-from trimtab._fitting.request import refuse_faults, within
+from trimtab._fitting.request import refuse_faults
 from trimtab._fitting.settlement import AnyOutcome, FitOutcome, Settlement
 from trimtab._fitting.stale import fill_room, first_change, stale_note, without_stale
 from trimtab._shared.checks import move_to_source
 from trimtab._shared.steps import Steps, drive
-from trimtab.budget import Budget
+from trimtab.budget import Budget, within
 from trimtab.conversation import History
 from trimtab.conversation.pairing import is_paired
 from trimtab.conversation.units import Span

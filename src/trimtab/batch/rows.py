@@ -13,7 +13,7 @@ from trimtab._shared.checks import check_choice, check_flag, check_pending_calls
 from trimtab.budget import BudgetLike
 from trimtab.context import Context, Fitted
 from trimtab.conversation import Violation, validate
-from trimtab.counting import CounterLike, counter_for, counter_or_estimate
+from trimtab.counting import CounterLike, counter_for, counter_given
 from trimtab.counting.measurement import count_of_request
 from trimtab.counting.tokenizers import is_at_hand
 from trimtab.errors import (
@@ -140,8 +140,11 @@ class Row(NamedTuple):
     """Its assistant messages that were shortened and that a model would be trained on."""
 
 
-Work = Callable[[Value], Row]
-"""What is done with one conversation. It raises a `ContextError` where that cannot be."""
+Work = Callable[..., Row]
+"""What is done with one conversation. It raises a `ContextError` where that cannot be.
+
+For training it also takes `beside`: the tools and the system text that are kept beside a conversation.
+"""
 
 
 def work_of(options: Options, /, *, load: bool = True) -> Work:
@@ -285,7 +288,7 @@ _OF_REPORT: Mapping[str, Callable[[Report], Any]] = {
 def _count_work(options: Options) -> Work:
     def work(value: Value) -> Row:
         model = known_model_in(value) if options.model is None else options.model
-        counter = counter_or_estimate(model) if options.counter is None else options.counter
+        counter = counter_given(options.counter, model)
         found = count_of_request(
             value, counter, format=options.format, model=model, system=options.system, tools=options.tools
         ).total

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import takewhile
-from typing import Any, cast
+from typing import Any
 
 from trimtab.batch.rows import Options, Row, Value, Work, check_counter, columns_of, work_of
-from trimtab.budget import Budget, window_budget
+from trimtab.budget import Budget, known_budget, within
 from trimtab.conversation import group, validate
-from trimtab.counting import CountRequest, RequestCounter, TemplateCounter, counter_or_estimate
+from trimtab.counting import CountRequest, RequestCounter, TemplateCounter, counter_given
 from trimtab.counting.door import as_counter
-from trimtab.counting.margin import unsure_of
 from trimtab.errors import (
     ROOM,
     BudgetExceededError,
@@ -23,8 +21,8 @@ from trimtab.errors import (
     option,
     phrase,
 )
+from trimtab.formats import leading_count, leading_system
 from trimtab.formats.trainers import TrainingRow, read_beside, read_row
-from trimtab.models import find_facts
 from trimtab.replay.policies import BY_DEFAULT
 
 BEHIND = "behind_target"
@@ -54,19 +52,11 @@ def _budget_of(options: Options) -> Budget:
     Raises:
         ConfigurationError: Neither is known.
     """
-    if options.budget is not None:
-        return Budget.of(options.budget, model=options.model)
-    facts = None if options.model is None else find_facts(options.model)
-    found = None if facts is None else window_budget(facts, output_reserve=0)
+    found = known_budget(options.budget, options.model, output_reserve=0)
     if found is None:
         window = "no model is named" if options.model is None else "its model's window is not known"
         raise ConfigurationError(phrase(f"{window}: pass ", ROOM), argument="budget")
     return found
-
-
-def with_beside(work: Work, beside: Mapping[str, Any], /) -> Work:
-    """Return what is done with a row whose tools and system text stand in columns of their own."""
-    return partial(cast("Callable[..., Row]", work), beside=beside) if beside else work
 
 
 def _check(options: Options) -> None:
@@ -101,16 +91,18 @@ def _check(options: Options) -> None:
 def _fit_row(
     options: Options, budget: Budget, value: Value, *, beside: Mapping[str, Any] | None = None
 ) -> Row:
-    """Fit one row. A model that it names is who wrote it, and not the one that is trained."""
+    """Fit one row; `beside` holds the tools and the system text that are kept beside it.
+
+    A model that the row names is who wrote it, and not the one that is trained.
+    """
     row = read_row(value, format=options.format, model=options.model, column=options.column)
-    for also in (read_beside(beside or {}), {"system": options.system, "tools": options.tools}):
-        row = _add_beside(row, also)
+    row = _with_beside(row, read_beside(beside or {}), options)
     violations = _violations(row, options)
     last = max((at for at, is_target in enumerate(row.targets) if is_target), default=None)
     if last is None:
         raise _no_target(row)
-    counter = _counter_of(options).with_format(row.form)
-    room = budget.resolved(counter, unsure_tokens=unsure_of(counter, row.tools, ()) or 0)
+    counter = as_counter(counter_given(options.counter, options.model)).with_format(row.form)
+    room = within(budget, counter, row.tools)
     weigh = _scale(row, counter if row.tools else counter.without_tools())
     kept = _keep(row, last, room.input_tokens, weigh)
     asked, there, total = columns_of(options), frozenset(kept), len(row.messages)
@@ -125,17 +117,13 @@ def _fit_row(
     return Row(results, None if len(kept) == total else row.write(kept))
 
 
-def _counter_of(options: Options) -> RequestCounter:
-    return counter_or_estimate(options.model) if options.counter is None else as_counter(options.counter)
-
-
-def _add_beside(row: TrainingRow, also: Mapping[str, Any]) -> TrainingRow:
+def _with_beside(row: TrainingRow, beside: Mapping[str, Any], options: Options) -> TrainingRow:
     """Charge a row for system text and tools it does not have itself; they are not written into it."""
     has_system = row.system is not None or "system" in map(row.form.kind, row.messages[:1])
     return replace(
         row,
-        system=row.system if has_system else also["system"] or None,
-        tools=row.tools or also["tools"] or None,
+        system=row.system if has_system else beside["system"] or options.system or None,
+        tools=row.tools or beside["tools"] or options.tools or None,
     )
 
 
@@ -162,7 +150,7 @@ def _no_target(row: TrainingRow) -> NoTargetError:
 
 def _scale(row: TrainingRow, counter: RequestCounter) -> Callable[[Sequence[int]], int]:
     """Make what counts a row of some of its messages; each answer is remembered."""
-    head = row.head
+    head = leading_system(row.system, row.form)
     system = None if head else row.system
     known: dict[tuple[int, int], int] = {}
 
@@ -196,7 +184,7 @@ def _keep(
     Raises:
         BudgetExceededError: Not even the turn of the last target fits.
     """
-    lead = sum(1 for _ in takewhile(lambda one: row.form.kind(one) == "system", row.messages))
+    lead = leading_count(row.messages, row.form)
 
     def rest(start: int) -> list[int]:
         return [*range(lead), *range(start, last + 1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from trimtab._shared.checks import error_name, unknown_name
@@ -36,7 +37,7 @@ from trimtab.batch.rows import (
     Work,
     columns_of,
 )
-from trimtab.batch.targets import make_work, with_beside
+from trimtab.batch.targets import make_work
 from trimtab.budget import Budget, BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError, option, phrase
@@ -298,7 +299,9 @@ class BatchTask(Options):
             )
             nested = None if is_text(kind) else kind
             done = [
-                self._row(cell, (file, number), with_beside(work, beside), nested=nested)
+                self._row(
+                    cell, (file, number), partial(work, beside=beside) if beside else work, nested=nested
+                )
                 for cell, number, beside in some
             ]
             if self.operation == "fit":
@@ -395,8 +398,9 @@ class BatchTask(Options):
                         " conversation with column= (--column)"
                     )
             row = self._under_key(value, work)
-            self._tally["cut_targets"] += row.cut_targets
-            return _Cells(self._cell(cell, value, row, nested), row.results, id)
+            made = self._cell(cell, value, row, nested)
+            self._tally["cut_targets"] += row.cut_targets  # not above: a row that is set aside has no cut
+            return _Cells(made, row.results, id)
         except RecursionError:
             error: ContextError = FormatError("nested too deep")
         except ContextError as raised:
@@ -417,7 +421,7 @@ class BatchTask(Options):
             return work(value)
         conversation = conversation_in(value[key])
         beside = {name: value[name] for name in BESIDE if name in value} if self.purpose == "training" else {}
-        row = with_beside(work, beside)(conversation)
+        row = work(conversation, beside=beside) if beside else work(conversation)
         if row.value is None or row.value == conversation:
             return Row(row.results, None, row.cut_targets)
         made = json_text(row.value) if isinstance(value[key], str) else row.value

@@ -70,7 +70,9 @@ class ModelTally:
     unrecorded: list[int] = field(default_factory=list[int])
     """Of each conversation that is not recorded whole."""
     whole: list[Point] = field(default_factory=list[Point])
-    series: list[list[Point]] = field(default_factory=list[list[Point]])
+    """Calls that are recorded whole."""
+    grown: list[Point] = field(default_factory=list[Point])
+    """What other calls have more than the first of their conversation."""
 
     @property
     def judged(self) -> int:
@@ -91,11 +93,10 @@ class ModelTally:
         """Take a call."""
         self.calls += 1
         compared = one.call.compared
-        if one.call.basis == "request":
-            self.whole.append(one.call.whole.point)
         if compared is None:
             self.unknown += bool(one.call.unknown)
             return
+        (self.whole if one.call.basis == "request" else self.grown).append(compared.point)
         self.deviations.append(compared.deviation)
         self.within += compared.is_within
         worst = None if self.worst is None else self.worst.call.compared
@@ -133,20 +134,15 @@ class BillsTally:
         if found.has_no_bill:
             self.without += 1
             self.first_without = self.first_without or found.place
-        series = dict[tuple[Place, str], list[Point]]()
+        unrecorded = dict[tuple[Place, str], int]()
         for one in found.calls:
             model = one.call.model
             tally = self.models.setdefault(model, ModelTally(one.call.counter))
             tally.add(one)
             if one.unrecorded_tokens is not None:
-                key = (one.place, model)
-                if key not in series:
-                    tally.unrecorded.append(one.unrecorded_tokens)
-                    series[key] = [one.call.whole.point]
-                elif one.call.basis == "growth":
-                    series[key].append(one.call.whole.point)
-        for (_, model), points in series.items():
-            self.models[model].series.append(points)
+                unrecorded.setdefault((one.place, model), one.unrecorded_tokens)
+        for (_, model), tokens in unrecorded.items():
+            self.models[model].unrecorded.append(tokens)
 
 
 # -- for programs

@@ -25,14 +25,15 @@ from trimtab.cli.bill_tallies import (
     summary,
 )
 from trimtab.cli.input import STANDARD_INPUT, InputKind, Piece, files_of, pieces, read_piece
-from trimtab.cli.options import RequestOptions, together, with_sources
+from trimtab.cli.options import RequestOptions, with_sources
 from trimtab.cli.output import (
     Asked,
     Progress,
     Refused,
+    as_ours,
     in_options,
     json_text,
-    leave_pipe,
+    put,
     read_all,
     size_of,
     usage,
@@ -40,8 +41,8 @@ from trimtab.cli.output import (
 from trimtab.counting import EstimateCounter
 from trimtab.counting.bills import Named, billed_request, compare_with_bills
 from trimtab.counting.calibration import SCHEMA, Calibration, holds_calibration, learn, to_data
-from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError, UsageError
-from trimtab.formats import detect, get_format
+from trimtab.errors import ConfigurationError, ContextError, MissingExtraError, UsageError
+from trimtab.formats import format_of
 from trimtab.formats.recordings import Bill, ForeignConversation
 from trimtab.models import find_facts
 from trimtab.report.text import plain, plural
@@ -71,10 +72,9 @@ class Job:
                     self._compare(one, found, place)
             except MissingExtraError as error:
                 found.refused = in_options(error)
-            except ContextError as error:
-                found.errors.append((place, error_name(error), in_options(error)))
-            except RecursionError:
-                found.errors.append((place, error_name(FormatError("")), "nested too deep"))
+            except (ContextError, RecursionError) as error:
+                why = as_ours(error)
+                found.errors.append((place, error_name(why), in_options(why)))
         return found
 
     def _compare(self, one: ForeignConversation, found: Found, place: Any) -> None:
@@ -94,11 +94,7 @@ class Job:
                 continue
             named = next((one for one in billed.models if find_facts(one) is not None), None)
             known = self._asked.model or named
-            form = (
-                detect(billed.body, model=known)
-                if self._asked.format == "auto"
-                else get_format(self._asked.format)
-            )
+            form = format_of(billed.body, self._asked.format, known)
             length = len(form.for_model(known).read_request(billed.body).messages)
             told = named or next(iter(billed.models), None)
             bill = Bill(at=length, usage=billed.usage, model=told)
@@ -180,37 +176,6 @@ def _refusal(asked: Asked, why: str) -> Asked:
 # -- the command
 
 
-_options = together(
-    click.option(
-        "--learn",
-        "learned",
-        metavar="FILE",
-        type=click.Path(),
-        help="With --bills: write what the bills teach, for --calibration.",
-    ),
-    click.option(
-        "--bills",
-        is_flag=True,
-        help="Count each recorded call that has a usage beside its bill, and sum up by model.",
-    ),
-)
-
-
-def with_bills(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command that counts conversations count calls beside their bills, too."""
-
-    @functools.wraps(command)
-    def run(bills: bool, learned: str | None, **given: Any) -> None:
-        if bills:
-            count_bills(learned, **given)
-        elif learned is not None:
-            raise Refused("--learn FILE goes with --bills")
-        else:
-            command(**given)
-
-    return _options(run)
-
-
 @usage
 def count_bills(
     learned: str | None, files: Sequence[str], kind: InputKind, output: str, jobs: int, **given: Any
@@ -237,7 +202,7 @@ def count_bills(
             raise Refused(found.refused)
         tally.add(found)
         _tell(found, progress)
-        if output == "json" and not _put(b"".join(json_text(row, indent=False) for row in rows(found))):
+        if output == "json" and not put(b"".join(json_text(row, indent=False) for row in rows(found))):
             break
         progress.step(tally.recordings)
     progress.clear()
@@ -250,24 +215,12 @@ def _tell(found: Found, progress: Progress) -> None:
         click.echo(f"trimtab: {plain(place.label(place.source))}: {plain(message)}", err=True)
 
 
-def _put(written: bytes) -> bool:
-    """Write; False where nobody reads on."""
-    out = sys.stdout.buffer
-    try:
-        out.write(written)
-        out.flush()
-    except BrokenPipeError:
-        leave_pipe()
-        return False
-    return True
-
-
 def _end(tally: BillsTally, files: int, learned: str | None, output: str) -> None:
     """Write the summary, what was learned, and why some of it was not counted; exit 0 or 1."""
     if output == "json":
-        _put(json_text(summary(tally, files), indent=False))
+        put(json_text(summary(tally, files), indent=False))
     elif tally.calls:
-        _put(as_text(tally, files))
+        put(as_text(tally, files))
     if tally.first_without is not None:
         where = plain(tally.first_without.label(tally.first_without.source))
         count = plural(tally.without, "recording")
@@ -286,7 +239,7 @@ def _learn(tally: BillsTally, path: str) -> bool:
     found = dict[str, Calibration]()
     for name, one in tally.models.items():
         try:
-            made = found[name] = learn(one.whole, one.series, counter=one.counter)
+            made = found[name] = learn(one.whole, one.grown, counter=one.counter)
         except ConfigurationError as error:
             click.echo(f"trimtab: --learn: {plain(name)}: {error}", err=True)
             continue

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import click
 
-from trimtab.cli.bills import with_bills
-from trimtab.cli.options import Conversation, RequestOptions, calibration_option, request_options
-from trimtab.cli.output import Answer, on_conversations
+from trimtab.cli.options import Conversation, RequestOptions, calibration_option, request_options, together
+from trimtab.cli.output import Answer, Refused, on_conversations
 from trimtab.counting import AdditiveCounter, Count, EstimateCounter
 from trimtab.counting.measurement import Counted, count_of_request
 from trimtab.formats import mapping_of
@@ -112,6 +112,39 @@ def _how(found: Count, *, is_own: bool) -> str:
     return "by estimate" if name == "estimate" else f"by estimate ({name})"
 
 
+_bills_options = together(
+    click.option(
+        "--learn",
+        "learned",
+        metavar="FILE",
+        type=click.Path(),
+        help="With --bills: write what the bills teach, for --calibration.",
+    ),
+    click.option(
+        "--bills",
+        is_flag=True,
+        help="Count each recorded call that has a usage beside its bill, and sum up by model.",
+    ),
+)
+
+
+def _with_bills(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command that counts conversations count calls beside their bills, too."""
+
+    @functools.wraps(command)
+    def run(bills: bool, learned: str | None, **given: Any) -> None:
+        if bills:
+            from trimtab.cli.bills import count_bills  # not above: most counts are beside no bill
+
+            count_bills(learned, **given)
+        elif learned is not None:
+            raise Refused("--learn FILE goes with --bills")
+        else:
+            command(**given)
+
+    return _bills_options(run)
+
+
 EPILOG = """\b
 Examples:
   trimtab count chat.json --model NAME
@@ -123,7 +156,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@with_bills
+@_with_bills
 @on_conversations(passing="are counted", failing="cannot be counted", lengths=True)
 @request_options
 @calibration_option

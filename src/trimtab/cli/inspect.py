@@ -22,6 +22,7 @@ from trimtab.cli.options import (
     complete_from,
     format_option,
     room_options,
+    with_sources,
 )
 from trimtab.cli.output import Refused, usage
 from trimtab.cli.session.commands import complete_sessions, name_of, open_session, open_session_store
@@ -141,6 +142,7 @@ def inspect(
         raise click.UsageError("pass either a FILE or --store URL")
     if name is not None and url is None:
         raise click.UsageError("--id ID is a session of a store: pass --store URL, too")
+    given = with_sources(given)
     serve = import_module("trimtab.inspector").serve
     for word in policies:
         read_policy(word)  # one that cannot be read is refused before anything else is done

@@ -25,7 +25,7 @@ from trimtab.counting.door import counter_in_words
 from trimtab.counting.measurement import near_words
 from trimtab.errors import ConfigurationError, FormatError, MissingExtraError, UnknownNameError, phrase
 from trimtab.formats import Format, Request, detect, formats, get_format
-from trimtab.models import facts_for, find_facts, known_model_in, model_names
+from trimtab.models import facts_for, known_model_in, model_names
 from trimtab.strategies import Strategy, StrategyKind, create_strategy
 from trimtab.strategies.data import KINDS_ALONE, NEEDS, PRESETS
 
@@ -341,9 +341,7 @@ class RequestOptions:
             return counter
         from trimtab.counting.calibration import CalibratedCounter, calibration_of
 
-        facts = find_facts(model)
-        learned = calibration_of(model if facts is None else facts.name, self._calibration)
-        return CalibratedCounter(counter, learned)
+        return CalibratedCounter(counter, calibration_of(model, self._calibration))
 
     def check_budget(self) -> None:
         """Refuse at once what is wrong with the budget, whatever the conversations are.

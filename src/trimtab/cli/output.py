@@ -253,7 +253,6 @@ def _write_all(
     """
     done, failed, is_read = 0, 0, True
     tokens = Lengths()
-    out = sys.stdout.buffer
     for reply in replies:
         if reply.refused:
             raise Refused(reply.refused)
@@ -265,12 +264,8 @@ def _write_all(
             progress.clear()
         if reply.said:
             click.echo(reply.said, err=True)
-        try:
-            out.write(reply.written)
-            out.flush()
-        except BrokenPipeError:
-            leave_pipe()
-            is_read = False
+        is_read = put(reply.written)
+        if not is_read:
             break
         progress.step(done)
     progress.clear()
@@ -300,6 +295,18 @@ def _summary(done: int, failed: int, tokens: int, files: Files, verdicts: tuple[
     return (f"{failed:,} of {listed} {failing}" if failed else f"all {listed} {passing}") + total
 
 
+def put(written: bytes) -> bool:
+    """Write on standard output; False where nobody reads on."""
+    out = sys.stdout.buffer
+    try:
+        out.write(written)
+        out.flush()
+    except BrokenPipeError:
+        leave_pipe()
+        return False
+    return True
+
+
 def leave_pipe() -> None:
     """Write into nothing from now on: who read our output has enough (`| head`), and that is no fault."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -327,7 +334,7 @@ def _replier(answer: Callable[[Any], Answer], form: Form, /) -> Callable[[Asked]
                 isinstance(error, ConfigurationError) and place.is_only
             ):
                 return Reply(refused=in_options(error))
-            why = error if isinstance(error, ContextError) else FormatError("nested too deep")
+            why = as_ours(error)
         failed = _no_answer(why, with_report=form.with_report, rows=form.rows)
         said = f"trimtab: {plain(place.label(place.source))}: {plain(in_options(why))}"
         return Reply(render(failed, place), said=said)
@@ -429,6 +436,11 @@ def in_options(error: Exception) -> str:
     if not isinstance(text, Phrase):
         return str(error)
     return "".join(part if isinstance(part, str) else _option_of(part) for part in text.parts)
+
+
+def as_ours(error: ContextError | RecursionError) -> ContextError:
+    """Return what went wrong with one conversation as an error of ours: Python's own means deep nesting."""
+    return error if isinstance(error, ContextError) else FormatError("nested too deep")
 
 
 def _option_of(hint: Hint) -> str:

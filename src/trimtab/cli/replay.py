@@ -24,6 +24,7 @@ from trimtab.cli.options import (
     input_options,
     room_options,
     together,
+    with_sources,
 )
 from trimtab.cli.output import Place, Progress, Refused, encode, in_options, json_text, usage
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
@@ -180,6 +181,7 @@ def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> 
     snapshot of a session, OpenTelemetry's GenAI spans, or the questions of LoCoMo or BEAM. No model is
     called. Exits with 1 if a threshold is exceeded, or a conversation cannot be read.
     """
+    given = with_sources(given)
     asked = list(dict.fromkeys(given["policies"]))
     words = list(dict.fromkeys([given["baseline"], *asked]))
     for word in words:
@@ -319,6 +321,7 @@ def _results(job: _Job, work: Iterator[_Work | _Found], *, jobs: int) -> Iterato
         made = (job.play(one, count) if isinstance(one, _Work) else one for one in work)
         yield from _tell(made, progress)
         return
+    RequestOptions(job.given)  # reads what other processes may not be able to: a pipe
     with ProcessPoolExecutor(max_workers=jobs) as pool:
         asked = [pool.submit(job.play, one) if isinstance(one, _Work) else one for one in work]
         yield from _tell((one if isinstance(one, _Found) else one.result() for one in asked), progress)

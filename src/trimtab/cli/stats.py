@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import click
 
 from trimtab._shared.checks import error_name
 from trimtab.cli.count import Done, count_one
-from trimtab.cli.input import STANDARD_INPUT, Files, InputKind, entries, files_of, open_input
+from trimtab.cli.input import Files, InputKind, files_of, pieces, read_piece
 from trimtab.cli.lengths import Lengths
 from trimtab.cli.options import (
     RequestOptions,
@@ -20,16 +21,21 @@ from trimtab.cli.options import (
     calibration_option,
     page_options,
     request_options,
+    with_sources,
 )
-from trimtab.cli.output import Place, Progress, Refused, encode, in_options, json_text, usage
+from trimtab.cli.output import (
+    Place,
+    Progress,
+    Refused,
+    as_ours,
+    encode,
+    in_options,
+    json_text,
+    read_all,
+    usage,
+)
 from trimtab.cli.tallies import BudgetTally, Share, Tally, calls_in
-from trimtab.errors import (
-    BudgetExceededError,
-    ConfigurationError,
-    ContextError,
-    FormatError,
-    MissingExtraError,
-)
+from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, MissingExtraError
 from trimtab.models import dollars_for
 from trimtab.report.text import align, plain, plural, share_of
 
@@ -108,27 +114,22 @@ def _add(tally: Tally, budgets: _Budgets, value: Any, place: Place, asked: Reque
 def _read(tally: Tally, budgets: _Budgets, asked: RequestOptions, files: Files, kind: InputKind) -> None:
     """Read all files conversation by conversation, none of which is held."""
     progress, done = Progress(len(files.paths), into_files=True), 0
-    for path in files.paths:
-        is_stdin = path == STANDARD_INPUT
-        label = "standard input" if is_stdin else path
-        with open_input(path) as file:
-            progress.begin(file)
-            for entry in entries(file, kind=kind, name="" if is_stdin else path):
-                place = Place(label, entry.line, conversation=entry.name)
-                try:
-                    if entry.error is not None:
-                        raise entry.error
-                    _add(tally, budgets, entry.value, place, asked)
-                except MissingExtraError:
+    for one in read_all(files, progress, functools.partial(pieces, kind=kind)):
+        for entry in read_piece(one.piece):
+            place = Place(one.place.source, entry.line, conversation=entry.name)
+            try:
+                if entry.error is not None:
+                    raise entry.error
+                _add(tally, budgets, entry.value, place, asked)
+            except MissingExtraError:
+                raise
+            except (ContextError, RecursionError) as error:
+                if isinstance(error, ConfigurationError) and not files.many and entry.line is None:
                     raise
-                except ContextError as error:
-                    if isinstance(error, ConfigurationError) and not files.many and entry.line is None:
-                        raise
-                    tally.fail(error_name(error), place, in_options(error))
-                except RecursionError:
-                    tally.fail(error_name(FormatError("")), place, "nested too deep")
-                done += 1
-                progress.step(done)
+                why = as_ours(error)
+                tally.fail(error_name(why), place, in_options(why))
+            done += 1
+            progress.step(done)
     progress.clear()
 
 
@@ -155,6 +156,7 @@ def stats(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> N
     prompt cache (`trimtab replay` plays each call with one). Each file is read once, and no conversation is
     kept in memory.
     """
+    given = with_sources(given)
     asked = RequestOptions(given)
     budgets = _Budgets.of(given)
     tally = Tally(budgets=budgets.tallies)

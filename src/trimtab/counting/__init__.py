@@ -134,15 +134,16 @@ def counter_for(
         return _counter_by(facts_for(model), tokenizer, replacements())
     from trimtab.counting.calibration import CalibratedCounter, calibration_of
 
-    facts = find_facts(model)
-    learned = calibration_of(model if facts is None else facts.name, calibration)
+    learned, facts = calibration_of(model, calibration), find_facts(model)
     if facts is None or learned.counter == "estimate":
         return CalibratedCounter(EstimateCounter(), learned)
     return CalibratedCounter(_counter_by(facts, tokenizer, replacements()), learned)
 
 
-def counter_or_estimate(model: str | None, /) -> AdditiveCounter:
-    """Return the counter of a model, as `counter_for` does; without a name, one that estimates."""
+def counter_given(counter: CounterLike | None, model: str | None, /) -> CounterLike:
+    """Return the counter that is given, else the one of the model; without either, one that estimates."""
+    if counter is not None:
+        return counter
     return EstimateCounter() if model is None else counter_for(model)
 
 
@@ -272,8 +273,7 @@ def measure(
     from trimtab.counting.measurement import count_of_request
 
     named = known_model_in(given) if model is None else model
-    if counter is None:
-        counter = counter_or_estimate(named)
+    counter = counter_given(counter, named)
     return count_of_request(given, counter, format=format, model=named, system=system, tools=tools).total
 
 

@@ -300,6 +300,32 @@ class Factor(NamedTuple):
         return -(-tokens * self.reported_tokens // self.counted_tokens)
 
 
+class FactorCounter(AdditiveCounter):
+    """A counter whose messages cost what another gives for them, times a factor, to the nearest token.
+
+    Its public methods are those of the classes made of it: an error of Python's names the class they are in.
+
+    Args:
+        counter: Whose counts are corrected.
+        factor: Billed tokens a counted one.
+    """
+
+    def __init__(self, counter: AdditiveCounter, factor: Factor, /) -> None:
+        self._counter, self._format = counter, counter.format
+        self._factor = factor
+
+    def _with_counter(self, counter: AdditiveCounter) -> Self:
+        if counter is self._counter:
+            return self
+        twin = copy(self)
+        twin._counter, twin._format = counter, counter.format
+        return twin
+
+    def _correct(self, tokens: int) -> int:
+        billed, counted = self._factor
+        return tokens if billed == counted else nearest(tokens * billed, counted)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """What was learned from the reports of one model in one conversation."""

@@ -10,16 +10,20 @@ from typing import Any, Literal, NamedTuple
 from trimtab._shared.checks import BODY_KEYS
 from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.baseline import holds_usage, usage_of
-from trimtab.counting.calibration import Point, growth, label_of
+from trimtab.counting.calibration import Point, label_of
 from trimtab.counting.margin import known_margin, known_over_margin
 from trimtab.counting.measurement import Counted, count_of_request
 from trimtab.errors import ConfigurationError, UsageError
 from trimtab.formats import Format, get_format
 from trimtab.formats.recordings import Bill, ForeignConversation
 from trimtab.formats.values import Dict
+from trimtab.models import model_in
 
 LEAST_SERIES = 3
 """Number of calls from which a conversation shows the unrecorded part that its calls share."""
+
+_LEAST_GROWTH_TOKENS = 200
+"""A call that was billed so little more than the first is not judged: framing is a large share of that."""
 
 Basis = Literal["request", "growth"]
 """What is compared: the whole call, or what it has in addition to the first call of its conversation."""
@@ -51,12 +55,13 @@ def billed_request(value: object, /) -> BilledRequest | None:
     else:
         body = {key: one for key, one in value.items() if key not in ("usage", "response")}
     response = _inside(value.get("response"))
-    usage = response if value.get("usage") is None else value["usage"]
-    told = usage is not response or holds_usage(response)
-    if usage is None or not told or not any(key in body for key in BODY_KEYS):
+    usage = value.get("usage")
+    if usage is None and holds_usage(response):
+        usage = response
+    if usage is None or not any(key in body for key in BODY_KEYS):
         return None
-    named = [one.get(key) for one in (response, body, value) for key in ("model", "modelId") if one]
-    return BilledRequest(dict(body), usage, tuple(name for name in named if isinstance(name, str)))
+    named = (model_in(one) for one in (response, body, value))
+    return BilledRequest(dict(body), usage, tuple(name for name in named if name is not None))
 
 
 def _inside(value: Any) -> Any:
@@ -261,13 +266,15 @@ def _compare_growth(found: Compared, model: str, counter: AdditiveCounter) -> No
 
 
 def _growth(first: BilledCount, call: BilledCount, counter: AdditiveCounter) -> BilledCount | None:
-    grown = growth(first.point, call.point)
-    if grown is None:
+    """Compare what a call has more than the first of its conversation; None if that is too little."""
+    billed_tokens = call.billed_tokens - first.billed_tokens
+    if billed_tokens < _LEAST_GROWTH_TOKENS:
         return None
-    size = max(0, grown.counted_tokens)
+    counted_tokens = call.counted_tokens - first.counted_tokens
+    size = max(0, counted_tokens)
     return BilledCount(
-        billed_tokens=grown.billed_tokens,
-        counted_tokens=grown.counted_tokens,
+        billed_tokens=billed_tokens,
+        counted_tokens=counted_tokens,
         margin_tokens=known_margin(counter, size),
         over_margin_tokens=known_over_margin(counter, size),
     )

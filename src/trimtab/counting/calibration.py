@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -16,12 +15,14 @@ from statistics import median
 from typing import Any, NamedTuple, Self
 
 from trimtab._shared.checks import is_number, is_whole
+from trimtab._shared.files import BYTE_ORDER_MARK
 from trimtab._shared.strict_json import parse
 from trimtab.counting.base import AdditiveCounter, counter_name
-from trimtab.counting.baseline import LEAST_TOKENS, Factor, Learned, nearest
+from trimtab.counting.baseline import LEAST_TOKENS, NOTHING_LEARNED, Factor, FactorCounter, Learned
 from trimtab.counting.estimate import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError, option, phrase
 from trimtab.formats import Format, Media, Pieces
+from trimtab.models import find_facts
 
 LEAST_CALLS = 5
 """Minimum number of bills of a model to learn from."""
@@ -29,8 +30,6 @@ SCHEMA, VERSION = "trimtab.calibration", 1
 
 _DIGITS = 6
 """Decimal places of a factor, which counts use as it is written."""
-_LEAST_GROWTH_TOKENS = 200
-"""A call whose bill exceeds the first by less is not judged: framing is a large share of that."""
 _MOST_TURNS, _LEAST_GAIN = 20, 0.99
 """Maximum number of turns to find factor and constant, and the factor to which each must reduce the
 deviations."""
@@ -152,15 +151,7 @@ class Point(NamedTuple):
     billed_tokens: int
 
 
-def growth(first: Point, later: Point, /) -> Point | None:
-    """Return what a call has in addition to the first of its conversation; None if that is too little."""
-    billed_tokens = later.billed_tokens - first.billed_tokens
-    if billed_tokens < _LEAST_GROWTH_TOKENS:
-        return None
-    return Point(later.counted_tokens - first.counted_tokens, billed_tokens)
-
-
-def learn(whole: Sequence[Point], series: Sequence[Sequence[Point]] = (), /, *, counter: str) -> Calibration:
+def learn(whole: Sequence[Point], grown: Sequence[Point] = (), /, *, counter: str) -> Calibration:
     """Learn from the bills of one model.
 
     Factor and constant are medians, each found with the other as it is, and taken only if deviations fall
@@ -170,16 +161,15 @@ def learn(whole: Sequence[Point], series: Sequence[Sequence[Point]] = (), /, *, 
 
     Args:
         whole: Calls that are recorded whole.
-        series: Calls of conversations of which each holds something that is not recorded and stays the
-            same: they teach the factor, and nothing of the constant.
+        grown: What calls have more than the first of their conversation, of which something that stays the
+            same is not recorded: they teach the factor, and nothing of the constant.
         counter: Who counted.
 
     Raises:
         ConfigurationError: There are fewer than five calls.
     """
-    grown = [one for group in series for later in group[1:] if (one := growth(group[0], later)) is not None]
     seen = [*(_Judged(one, 1) for one in whole), *(_Judged(one, 0) for one in grown)]
-    judged = [one for one in seen if _NOTHING.believable(*one.point)]
+    judged = [one for one in seen if NOTHING_LEARNED.believable(*one.point)]
     if len(judged) < LEAST_CALLS:
         raise ConfigurationError(_too_few(len(judged), len(seen)))
     line = _line_of(judged)
@@ -198,9 +188,6 @@ def learn(whole: Sequence[Point], series: Sequence[Sequence[Point]] = (), /, *, 
         deviation_before=round(_Line(1.0, 0).deviation(judged), _DIGITS),
         deviation_after=round(line.deviation(judged), _DIGITS),
     )
-
-
-_NOTHING = Learned()
 
 
 def _too_few(judged: int, seen: int) -> str:
@@ -334,7 +321,7 @@ def _are_few(calls: int) -> bool:
 # -- the counter
 
 
-class CalibratedCounter(AdditiveCounter):
+class CalibratedCounter(FactorCounter):
     """A counter that corrects another counter's counts by the bills of its model.
 
     `counter_for(model, calibration=...)` makes it from what `trimtab count --bills --learn` wrote. It is
@@ -354,27 +341,19 @@ class CalibratedCounter(AdditiveCounter):
     def __init__(self, counter: AdditiveCounter, learned: Calibration, /) -> None:
         if learned.counter != label_of(counter):
             raise _error(f" was learned of the counter {learned.counter!r}, not of {label_of(counter)!r}")
-        self._counter = counter
-        self._format = counter.format
+        super().__init__(counter, learned.ratio)
         self.learned = learned
         """What its model's bills taught."""
         self.name = f"{counter_name(counter)}, calibrated by {learned.calls:,} calls"
 
-    def _with(self, counter: AdditiveCounter) -> Self:
-        if counter is self._counter:
-            return self
-        twin = copy(self)
-        twin._counter, twin._format = counter, counter.format
-        return twin
-
     def with_format(self, format: str | Format, /) -> Self:
-        return self._with(self._counter.with_format(format))
+        return self._with_counter(self._counter.with_format(format))
 
     def charge_as(self, format: str | Format, /) -> Self:
-        return self._with(self._counter.charge_as(format))
+        return self._with_counter(self._counter.charge_as(format))
 
     def without_tools(self) -> Self:
-        return self._with(self._counter.without_tools())
+        return self._with_counter(self._counter.without_tools())
 
     def count_text(self, text: str, /) -> int:
         return self._correct(self._counter.count_text(text))
@@ -394,10 +373,6 @@ class CalibratedCounter(AdditiveCounter):
 
     def dropped_tokens(self, pieces: Pieces, /) -> int:
         return self._correct(self._counter.dropped_tokens(pieces))
-
-    def _correct(self, tokens: int) -> int:
-        billed, counted = self.learned.ratio
-        return nearest(tokens * billed, counted)
 
     def margin_tokens(self, tokens: int, /) -> int | None:
         """Say how far the bill may be above a count.
@@ -480,12 +455,14 @@ def calibration_of(model: str, given: CalibrationLike, /) -> Calibration:
     """Read what was learned about one model.
 
     Args:
-        model: Its name, as `trimtab.models` calls it.
+        model: Its name, or another that `trimtab.models` knows it by.
         given: The file, or what stands in it.
 
     Raises:
         ConfigurationError: It cannot be read, or is of other models.
     """
+    facts = find_facts(model)
+    name = model if facts is None else facts.name
     data = given if isinstance(given, Mapping) else _read(given)
     where = "" if isinstance(given, Mapping) else f" {given}"
     if (data.get("schema"), data.get("version")) != (SCHEMA, VERSION):
@@ -493,12 +470,12 @@ def calibration_of(model: str, given: CalibrationLike, /) -> Calibration:
     models = data.get("models")
     if not isinstance(models, Mapping):
         raise _error(f"{where} has no models")
-    if model not in models:
-        raise _error(f"{where} is of {', '.join(map(str, models)) or 'no model'}, not of {model!r}")
+    if name not in models:
+        raise _error(f"{where} is of {', '.join(map(str, models)) or 'no model'}, not of {name!r}")
     try:
-        return Calibration.from_dict(models[model])
+        return Calibration.from_dict(models[name])
     except ConfigurationError as error:
-        raise _error(f"{where}, {model}: {error}") from error
+        raise _error(f"{where}, {name}: {error}") from error
 
 
 def holds_calibration(path: str | PathLike[str], /) -> bool:
@@ -511,7 +488,7 @@ def holds_calibration(path: str | PathLike[str], /) -> bool:
 
 def _read(path: str | PathLike[str]) -> Mapping[str, Any]:
     try:
-        data = parse(Path(path).read_bytes(), whole=True)
+        data = parse(Path(path).read_bytes().removeprefix(BYTE_ORDER_MARK), whole=True)
     except OSError as error:
         raise _error(f" {path}: {error.strerror or error}") from error
     except FormatError as error:

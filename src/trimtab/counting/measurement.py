@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_messages, in_words
@@ -20,7 +20,7 @@ from trimtab.counting.schemas import provider_tools
 from trimtab.counting.sizes import Fixed, Shares, Sizes, fixed_tokens_of, sizes_for
 from trimtab.counting.texts import TextCounter
 from trimtab.errors import UnknownNameError
-from trimtab.formats import Format, Pieces, Request, format_of, refuse_foreign
+from trimtab.formats import Format, Pieces, Request, format_of, leading_system, refuse_foreign
 from trimtab.formats.values import Dict, entry_of
 from trimtab.models import ModelFacts, facts_for, near_models
 
@@ -123,10 +123,8 @@ def read_given(
         tools = request.tools if tools is None else tools
     entries = [entry_of(messages, index) for index in range(len(messages))]
     refuse_foreign(entries, form.name, counted=True)
-    if system is not None and form.rules.system_in_messages:
-        entries.insert(0, form.message("system", [system] if isinstance(system, str) else list(system)))
-        system = None
-    return Given(form, entries, Fixed(system, tools, extra), request)
+    lead = leading_system(system, form)
+    return Given(form, [*lead, *entries], Fixed(None if lead else system, tools, extra), request)
 
 
 class Counted(NamedTuple):
@@ -214,9 +212,8 @@ def count_of_request(
 
 def _shared_pieces(earlier: Counted, entries: list[Dict]) -> list[Pieces]:
     """Return what was read of the messages that two requests begin with."""
-    pairs = zip(earlier.entries, entries, strict=False)
-    shared = next((at for at, (one, other) in enumerate(pairs) if one is not other), None)
-    return earlier.pieces[: min(len(earlier.entries), len(entries)) if shared is None else shared]
+    read = zip(earlier.entries, earlier.pieces, entries, strict=False)
+    return [pieces for _, pieces, _ in takewhile(lambda one: one[0] is one[2], read)]
 
 
 def is_exact(

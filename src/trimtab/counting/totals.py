@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Any, Self
 
 from trimtab.counting.base import AdditiveCounter, counter_name
-from trimtab.counting.baseline import NOTHING_LEARNED, Factor, Learned, nearest
+from trimtab.counting.baseline import NOTHING_LEARNED, Factor, FactorCounter, Learned, nearest
 from trimtab.counting.sizes import Fixed, known_fixed_count
 from trimtab.formats import Format, Prices
 
 _EVEN = Factor(1, 1)
 
 
-class TotalBaseline(AdditiveCounter):
+class TotalBaseline(FactorCounter):
     """A counter that gives for a request that was billed what was billed.
 
     It never changes: `with_bill` returns another, so that a fit asks one and the same to its end.
@@ -29,14 +29,13 @@ class TotalBaseline(AdditiveCounter):
     """
 
     def __init__(self, counter: AdditiveCounter, /) -> None:
-        self._counter, self._format = counter, counter.format
+        super().__init__(counter, _EVEN)
         self.name = counter_name(counter)
         self.bills = 0
         """How many were taken in."""
         self._bill_tokens = self._counted_tokens = 0
         """The latest bill, and what the counter inside gives for its request."""
         self._learned: Learned = NOTHING_LEARNED
-        self._factor = _EVEN
         self._unseen_tokens = 0
         """What is billed beside the messages and is not counted; below zero: what is counted too much."""
         self._held_tokens = 0
@@ -55,22 +54,15 @@ class TotalBaseline(AdditiveCounter):
         """Return the same counter for messages sent in another wire form."""
         return self._with_counter(self._counter.charge_as(format))
 
-    def _with_counter(self, counter: AdditiveCounter) -> Self:
-        if counter is self._counter:
-            return self
-        twin = copy(self)
-        twin._counter, twin._format = counter, counter.format
-        return twin
-
     # -- counting
 
     def count_text(self, text: str, /) -> int:
         """Count a bare text, by what was learned."""
-        return self._price(self._counter.count_text(text))
+        return self._correct(self._counter.count_text(text))
 
     def count_message(self, message: Any, /) -> int:
         """Count a message, by what was learned."""
-        return self._price(self._counter.count_message(message))
+        return self._correct(self._counter.count_message(message))
 
     @property
     def prices(self) -> Prices | None:
@@ -102,10 +94,6 @@ class TotalBaseline(AdditiveCounter):
         tokens = max(0, tokens - self._held_tokens)
         inside = self._counter.over_margin_tokens(tokens)
         return self._learned.margin_of_request(tokens, self._bill_tokens, inside)
-
-    def _price(self, tokens: int) -> int:
-        times, by = self._factor
-        return tokens if times == by else nearest(tokens * times, by)
 
     # -- what the provider said
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from trimtab._shared.checks import move, unknown_name
@@ -232,6 +233,19 @@ class _Adapted(Format):
             if not name.startswith("_") and hasattr(form, name):
                 setattr(self, name, getattr(form, name))
         self.name = form.name
+
+
+def leading_system(system: str | list[Any] | None, format: Format, /) -> list[Any]:
+    """Write system text as a message, where the wire form keeps it among them."""
+    if system is None or not format.rules.system_in_messages:
+        return []
+    return [format.message("system", [system] if isinstance(system, str) else list(system))]
+
+
+def leading_count(messages: Sequence[Any], format: Format, /) -> int:
+    """Count the system messages that stand first."""
+    places = range(len(messages))
+    return sum(1 for _ in takewhile(lambda at: format.kind(entry_of(messages, at)) == "system", places))
 
 
 _CALLS = frozenset({"role", "content", "tool_calls"})

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from trimtab._shared.strict_json import parse
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, format_of, get_format, mapping_of, refuse_foreign
-from trimtab.formats.values import Dict, compact_json
+from trimtab.formats.values import Dict, compact_json, without_keys
 
 KEYS = ("conversations", "prompt", "completion", "instruction", "input", "output", "history")
 """Under which the shapes of trainers have what is said."""
@@ -46,14 +46,6 @@ class TrainingRow:
     system: Any = None
     tools: Any = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    @property
-    def head(self) -> list[Any]:
-        """System text that the wire form has among the messages and the row has beside them."""
-        if self.system is None or not self.form.rules.system_in_messages:
-            return []
-        parts = [self.system] if isinstance(self.system, str) else list(self.system)
-        return [self.form.message("system", parts)]
 
 
 class _Shape(NamedTuple):
@@ -153,18 +145,12 @@ def _row(
     refuse_foreign(entries, form.name, listed=True)
     targets = [form.kind(one) == "assistant" and is_target(one) for one in entries]
     held: dict[str, Any] = {"given": messages, "stop": len(messages), **more}
-    counted = [_without_marks(one) for one in messages]
+    counted = [without_keys(one, _MARKS) for one in messages]
     return TrainingRow(messages=counted, form=form, targets=targets, write=write, **held)
 
 
-def _without_marks(message: Any) -> Any:
-    """Leave out what tells the trainer alone something, and nobody is shown."""
-    if not isinstance(message, Mapping) or not any(key in message for key in _MARKS):
-        return message
-    return {key: value for key, value in message.items() if key not in _MARKS}
-
-
 _MARKS = ("weight", "train", "train_detail")
+"""What tells the trainer alone something, and nobody is shown."""
 
 
 def tools_in(value: Any, /) -> Any:

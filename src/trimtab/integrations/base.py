@@ -30,13 +30,19 @@ from trimtab._fitting.request import (
     check,
     check_breakpoints,
     counter_of,
-    known_budget,
-    leading_system,
     window_of,
 )
 from trimtab._shared.checks import answers_later, check_flag, in_words, near_names
 from trimtab._shared.steps import Steps, arun, run
-from trimtab.budget import Budget, BudgetLike, check_words, is_words, needs_model, share_of_window
+from trimtab.budget import (
+    Budget,
+    BudgetLike,
+    check_words,
+    is_words,
+    known_budget,
+    needs_model,
+    share_of_window,
+)
 from trimtab.context import Context
 from trimtab.conversation.units import pins_given, resolve_pins
 from trimtab.counting import AdditiveCounter, CounterLike, EstimateCounter, estimate_for
@@ -46,7 +52,7 @@ from trimtab.counting.dearest import DearestCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, known_fixed_count
 from trimtab.errors import ConfigurationError, MissingExtraError
-from trimtab.formats import Format, get_format, mapping_of, wire_form
+from trimtab.formats import Format, get_format, leading_system, mapping_of, wire_form
 from trimtab.formats.api_errors import Refusal
 from trimtab.formats.origin import OriginOf
 from trimtab.history import ReadCache

@@ -9,9 +9,8 @@ from functools import partial
 from typing import Any, Unpack
 
 from trimtab._fit import Fitted, afit, fit
-from trimtab._fitting.request import known_budget
 from trimtab._shared.steps import Steps
-from trimtab.budget import Budget
+from trimtab.budget import Budget, known_budget
 from trimtab.context import Context
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting.door import as_additive

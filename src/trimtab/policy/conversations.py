@@ -9,8 +9,8 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from trimtab._fitting.layout import blocks_in_order, items_of, messages_of
-from trimtab._fitting.request import known_budget, with_beside
-from trimtab.budget import Budget, BudgetLike
+from trimtab._fitting.request import with_beside
+from trimtab.budget import Budget, BudgetLike, known_budget
 from trimtab.context import Context, Fitted
 from trimtab.counting import AdditiveCounter, CounterLike, EstimateCounter, RequestCounter, counter_for
 from trimtab.counting.door import as_counter

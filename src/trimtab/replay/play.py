@@ -9,11 +9,11 @@ from typing import Any
 
 from trimtab.budget import BudgetLike
 from trimtab.conversation.validity import validate
-from trimtab.counting import CounterLike, RequestCounter, counter_or_estimate
+from trimtab.counting import CounterLike, RequestCounter, counter_given
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, Shares, sizes_for
 from trimtab.errors import BudgetExceededError, ConfigurationError
-from trimtab.formats import Format, SystemLike, ToolSchema, mapping_of
+from trimtab.formats import Format, SystemLike, ToolSchema, leading_count, mapping_of
 from trimtab.formats.values import as_list, entry_of, item_of
 from trimtab.models import DEFAULT_PRICING, CachePricing, dollars_for, pricing_for
 from trimtab.models.prices import find_pricing
@@ -21,7 +21,7 @@ from trimtab.replay.cache import PromptCache, Sent
 from trimtab.replay.evidence import Witness
 from trimtab.replay.players import Meter, Setting, View
 from trimtab.replay.policies import PolicyLike, name_of, player_for
-from trimtab.replay.record import Messages, ModelCall, goes_on, leading_count, read_recording
+from trimtab.replay.record import Messages, ModelCall, goes_on, read_recording
 from trimtab.replay.results import CallRow, Replayed, totals_of
 from trimtab.report.text import extremes
 from trimtab.session.messages import RECALL_TAG
@@ -88,7 +88,7 @@ def replay(
         '0% 69%, 0.28 of it'
     """
     recording = read_recording(source, format=format, model=model, system=system, tools=tools)
-    counted: RequestCounter = as_counter(_counter(counter, model)).with_format(recording.format)
+    counted: RequestCounter = as_counter(counter_given(counter, model)).with_format(recording.format)
     sizing = _Sizing(counted, recording.format)
     meter = Meter(lambda messages: sum(map(sizing.of, messages)))
     setting = Setting(recording=recording, budget=budget, model=model, counter=counted, meter=meter)
@@ -137,10 +137,6 @@ def _dollars(prices: CachePricing, rows: Sequence[CallRow]) -> float | None:
     """Return the price in dollars: of a known model, or where the prices are in dollars themselves."""
     million = dollars_for(prices.name) if prices.base == 1.0 else 1.0
     return None if million is None else sum(row.price for row in rows) * million / 1e6
-
-
-def _counter(counter: CounterLike | None, model: str | None) -> Any:
-    return counter_or_estimate(model) if counter is None else counter
 
 
 class _Sizing:

@@ -7,16 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from trimtab._fit import Fitted, fit
-from trimtab._fitting.request import known_budget
 from trimtab._shared.checks import name_of
-from trimtab.budget import BudgetLike
+from trimtab.budget import BudgetLike, known_budget
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError
-from trimtab.formats import Format, mapping_of
+from trimtab.formats import Format, leading_count, mapping_of
 from trimtab.formats.values import compact_json
 from trimtab.models import CachePricing
 from trimtab.policy.conversations import with_conversation
-from trimtab.replay.record import Messages, ModelCall, Recording, goes_on, leading_count
+from trimtab.replay.record import Messages, ModelCall, Recording, goes_on
 from trimtab.session import Session
 from trimtab.session.session import set_clock
 from trimtab.stores import MemoryStore

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Any, TypeAlias
 
-from trimtab._fitting.request import leading_system
 from trimtab._shared.checks import BODY_KEYS, is_number, is_whole
 from trimtab.errors import ConfigurationError, FormatError
-from trimtab.formats import ForeignConversation, Format, format_of, get_format, read_foreign
+from trimtab.formats import ForeignConversation, Format, format_of, get_format, leading_system, read_foreign
 from trimtab.formats.foreign import FORMS
 from trimtab.formats.values import entry_of
 from trimtab.replay.datasets import Conversation, conversations_in
@@ -374,12 +372,6 @@ def _question(number: int, one: object) -> Question:
     if not (is_asked and is_placed and isinstance(evidence, list) and all(map(is_whole, evidence))):
         raise FormatError(f"questions[{number}] must be {_SHAPE}, not {one!r:.60}")
     return Question(at=at, text=text, evidence=tuple(evidence), answer=given.get("answer"))
-
-
-def leading_count(messages: Messages, form: Format, /) -> int:
-    """Count the system messages that stand first."""
-    places = range(len(messages))
-    return sum(1 for _ in takewhile(lambda at: form.kind(entry_of(messages, at)) == "system", places))
 
 
 def goes_on(before: Messages, after: Messages, /) -> bool:

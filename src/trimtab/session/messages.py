@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from trimtab.conversation.pairing import pair
 from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import CountingError, FormatError
-from trimtab.formats import Dict, Format, Path, Structure, TextSlot, detect, mapping_of
+from trimtab.formats import Dict, Format, Path, Structure, TextSlot, detect, leading_system, mapping_of
 from trimtab.formats.foreign import check_message
 from trimtab.formats.origin import OriginName, Origins, check_origin, lower
 from trimtab.session.options import Options
@@ -357,10 +357,9 @@ class MessageReader:
 
     def system_message(self) -> Dict | None:
         """Write the system text as a message, where it is one."""
-        system = self.options.system
-        if system is None or self.options.context is not None or self.system_apart is not None:
+        if self.options.context is not None:
             return None  # in a context it stands at the front of the request, not of the history
-        return self.format.message("system", [system] if isinstance(system, str) else list(system))
+        return next(iter(leading_system(self.options.system, self.format)), None)
 
     def summary_message(self, text: str, messages: int, origins: Origins, /) -> Dict:
         """Write a summary as a message, marked and escaped."""

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from trimtab._fitting.blocks import Block
 from trimtab._fitting.callbacks import OnTrim
-from trimtab._fitting.request import check_breakpoints, counter_of, within
+from trimtab._fitting.request import check_breakpoints, counter_of
 from trimtab._shared.checks import (
     check_flag,
     check_fraction,
@@ -31,7 +31,7 @@ from trimtab._shared.options import (
     held_as,
     values_of,
 )
-from trimtab.budget import Budget, BudgetLike
+from trimtab.budget import Budget, BudgetLike, within
 from trimtab.context import Context
 from trimtab.counting import CounterLike, EstimateCounter
 from trimtab.counting.base import RequestCounter, counter_name
