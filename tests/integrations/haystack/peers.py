@@ -27,6 +27,8 @@ def _summarize() -> SummarizationCompactor:
 POLICIES: dict[str, Any] = {
     "`TrimHook(4_000)`": lambda: TrimHook(BUDGET_TOKENS),
     "the same, `persist=True`": lambda: TrimHook(BUDGET_TOKENS, persist=True),
+    "`TrimHook(4_000, steady=0.3)`": lambda: TrimHook(BUDGET_TOKENS, steady=0.3),
+    "`TrimHook(2_800, steady=0.3)`, the room that Haystack uses": lambda: TrimHook(2_800, steady=0.3),
     "Haystack: no hook": lambda: None,
     "Haystack: `CompactionHook(SlidingWindowCompactor())`": lambda: _hook(SlidingWindowCompactor()),
     "Haystack: `CompactionHook(SummarizationCompactor(…))`": lambda: _hook(_summarize()),
