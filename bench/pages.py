@@ -80,7 +80,7 @@ def batch(found: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of the tables of a data set: rows a second by form and counter, memory by row group."""
     what = list(dict.fromkeys(one["what"] for one in found["speeds"]))
     yield f"Measured on {_today()}, Python {found['python']}, {found['machine']}, one core, budget"
-    yield f"{found['budget']:,} tokens: conversations a second.\n"
+    yield f"{found['budget']:,} tokens. In conversations per second:\n"
     yield f"| form | kB each | {' | '.join(what)} |"
     yield "| --- " * (2 + len(what)) + "|"
     rows: dict[str, dict[str, dict[str, float]]] = {}

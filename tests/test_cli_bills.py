@@ -487,7 +487,7 @@ def test_learning_overwrites_a_calibration_and_nothing_else(tmp_path: Path) -> N
     for path, told in (
         (calls, "is one of the files that are read"),
         (link, "is one of the files that are read"),
-        (other, "exists and is no trimtab.calibration"),
+        (other, "exists and is not a trimtab.calibration"),
     ):
         result = run(calls, "--learn", path)
         assert result.exit_code == 2

@@ -608,12 +608,12 @@ class TestSidechains:
 
 
 BROKEN: list[tuple[Any, str]] = [
-    ([], "entry 3: it is no object but a list"),
-    (None, "entry 3: it is no object but null"),
+    ([], "entry 3: it must be an object, not list"),
+    (None, "entry 3: it must be an object, not null"),
     ({"uuid": "x"}, "entry 3: it has no 'type'"),
     ({"type": "user", "uuid": "x", "parentUuid": None}, "entry 3: a user line has no 'message'"),
     ({"type": "user", "uuid": "x", "parentUuid": 4}, "entry 3: its 'parentUuid' is neither an id nor null"),
-    ({"type": "assistant", "uuid": "x", "message": "hi"}, "entry 3: 'message' is no object but a str"),
+    ({"type": "assistant", "uuid": "x", "message": "hi"}, "entry 3: 'message' must be an object, not str"),
     ({"type": "user", "uuid": "x", "message": {"role": "user"}}, "entry 3: its message has no 'content'"),
     (
         {"type": "user", "uuid": "x", "message": {"content": 3}},
@@ -625,7 +625,7 @@ BROKEN: list[tuple[Any, str]] = [
     ),
     (
         {"type": "user", "uuid": "x", "timestamp": "noon", "message": {"content": "w"}},
-        "entry 3: its 'timestamp' is no time: 'noon'",
+        "entry 3: its 'timestamp' must be a time, not 'noon'",
     ),
     (
         {"type": "attachment", "uuid": "x", "attachment": {"type": "queued_command", "prompt": {"a": 1}}},
@@ -637,11 +637,11 @@ BROKEN: list[tuple[Any, str]] = [
     ),
     (
         {"type": "user", "uuid": "x", "timestamp": 10**400, "message": {"content": "w"}},
-        "entry 3: its 'timestamp' is no time: 100000000000000000...0000000000000000000",
+        "entry 3: its 'timestamp' must be a time, not 100000000000000000...0000000000000000000",
     ),
     (
         {"type": "assistant", "uuid": "x", "message": {"content": [], "usage": 3}},
-        "entry 3: 'usage' is no object but a int",
+        "entry 3: 'usage' must be an object, not int",
     ),
 ]
 

@@ -358,7 +358,7 @@ def line(kind: str, **payload: Any) -> dict[str, Any]:
 
 
 BROKEN: list[tuple[Any, str, str]] = [
-    (3, "entry 3: it is no object but a int", "[2]"),
+    (3, "entry 3: it must be an object, not int", "[2]"),
     ({"payload": {}}, "entry 3: it has no 'type'", "[2].type"),
     ({"type": "response_item"}, "entry 3: a line of type response_item has no 'payload'", "[2].payload"),
     (line("response_item"), "entry 3: its item has no 'type'", "[2].payload.type"),
@@ -380,23 +380,23 @@ BROKEN: list[tuple[Any, str, str]] = [
     (line("compacted"), "entry 3: it has neither 'replacement_history' nor 'message'", "[2].payload"),
     (
         line("compacted", replacement_history=3),
-        "entry 3: 'replacement_history' is no list",
+        "entry 3: 'replacement_history' must be a list",
         "[2].payload.replacement_history",
     ),
     (
         line("compacted", replacement_history=[3]),
-        "entry 3: an item of it is no object",
+        "entry 3: each item of it must be an object",
         "[2].payload.replacement_history[0]",
     ),
-    (line("event_msg", type="token_count", info=3), "entry 3: 'info' is no object", "[2].payload.info"),
+    (line("event_msg", type="token_count", info=3), "entry 3: 'info' must be an object", "[2].payload.info"),
     (
         line("event_msg", type="thread_rolled_back"),
-        "entry 3: 'num_turns' is no number of turns",
+        "entry 3: 'num_turns' must be a number of turns",
         "[2].payload.num_turns",
     ),
     (
         {**line("turn_context"), "timestamp": "noon"},
-        "entry 3: its 'timestamp' is no time: 'noon'",
+        "entry 3: its 'timestamp' must be a time, not 'noon'",
         "[2].timestamp",
     ),
 ]

@@ -106,7 +106,7 @@ def test_values_of_otlp_are_taken_out_of_their_wrapping() -> None:
     recorded = {"key": "gen_ai.input.messages", "value": {"arrayValue": {"values": [message]}}}
     assert read([{"attributes": [recorded]}]).body["messages"] == CHAT[:1]
     bill = {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "many"}}
-    with pytest.raises(FormatError, match="intValue is no whole number"):
+    with pytest.raises(FormatError, match="intValue must be a whole number"):
         read_foreign([{"attributes": [recorded, bill]}])
 
 
@@ -472,13 +472,16 @@ _ASKED = [{"key": "gen_ai.input.messages", "value": {"stringValue": json.dumps([
     [
         ([{"attributes": {"gen_ai.operation.name": "chat"}}], "no span has 'gen_ai.input.messages'"),
         ([{"attributes": {"gen_ai.input.messages": "not json"}}], "is not JSON"),
-        ([{"attributes": {"gen_ai.input.messages": {"a": 1}}}], "are a list, not dict"),
+        ([{"attributes": {"gen_ai.input.messages": {"a": 1}}}], "must be a list, not dict"),
         (
             [{"attributes": {"gen_ai.input.messages": '[{"role": "user"}]'}}],
             "messages[0] has no list of parts",
         ),
-        ([QUESTION, {"parts": []}], "messages[1] is no mapping with a role"),
-        ([{"start_time": "noon", "attributes": {"gen_ai.input.messages": [QUESTION]}}], "is no time: 'noon'"),
+        ([QUESTION, {"parts": []}], "messages[1] must be a mapping with a role"),
+        (
+            [{"start_time": "noon", "attributes": {"gen_ai.input.messages": [QUESTION]}}],
+            "must be a time, not 'noon'",
+        ),
         (
             [{"attributes": {"gen_ai.input.messages": [QUESTION], "gen_ai.tool.definitions": "3"}}],
             "tools are a list",
@@ -487,9 +490,9 @@ _ASKED = [{"key": "gen_ai.input.messages", "value": {"stringValue": json.dumps([
             [{"attributes": {"gen_ai.input.messages": [QUESTION], "gen_ai.tool.definitions": "[3]"}}],
             "tool is a mapping",
         ),
-        ([_held("gen_ai.usage.input_tokens", float("inf"))], "is no whole number: inf"),
-        ([{"startTimeUnixNano": "9" * 400, **_held("a", 1)}], "startTimeUnixNano of a span is no time"),
-        ([{"start_time": "9" * 400, **_held("a", 1)}], "start_time of a span is no time"),
+        ([_held("gen_ai.usage.input_tokens", float("inf"))], "must be a whole number, not inf"),
+        ([{"startTimeUnixNano": "9" * 400, **_held("a", 1)}], "startTimeUnixNano of a span must be a time"),
+        ([{"start_time": "9" * 400, **_held("a", 1)}], "start_time of a span must be a time"),
         ([{"attributes": {"gen_ai.input.messages": "[" * 50_000}}], "is not JSON"),
         ([{"attributes": [{"key": "gen_ai.input.messages", "value": _deep(50_000)}]}], "nested too deep"),
         ([{"resourceLogs": []}], "logs of OTLP ('resourceLogs') are not read"),

@@ -349,7 +349,7 @@ def test_instructions_stand_first(system: Any) -> None:
         assert messages_in({"messages": listed, key: system})[0] == first
     page = {"id": "0", "role": "system", "parts": [{"type": "text", "text": "Be brief."}]}
     assert messages_in([page])[0] == first
-    with pytest.raises(FormatError, match="instructions are a text"):
+    with pytest.raises(FormatError, match="instructions must be a text"):
         read_foreign({"messages": listed, "system": 3})
 
 

@@ -84,7 +84,7 @@ class Budget:
         Args:
             value: Tokens, such as 8_000 or "8k"; a share of the model's input limit, such as "80%"; "tier",
                 which stays below the model's next price tier; or a `Budget`, which is returned unchanged if
-                it needs no limit.
+                it is within the model's limits.
             model: Name of the model. None, or an unknown model: no limit is checked.
 
         Raises:
@@ -140,7 +140,7 @@ class Budget:
 
         A budget whose margin is a number is returned unchanged. The input room is then the largest count
         that, together with its possible error, stays within the window. `fit`, `Context` and `Session` call
-        this; the first two work out `unsure` from the request.
+        this; the first two work out `unsure_tokens` from the request.
 
         Args:
             counter: The counter, which says how far a count may be off.

@@ -448,7 +448,7 @@ class CopyError(ContextError, TypeError):
 
 
 class StoreError(ContextError):
-    """A store could not do what it was asked; no operation was half done."""
+    """A store could not do an operation; each was done fully or not at all."""
 
 
 class StoreUnavailableError(StoreError, ConnectionError):

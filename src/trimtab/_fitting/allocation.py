@@ -58,14 +58,14 @@ class Offer(NamedTuple):
     Args:
         at: Index of its claim.
         limit_tokens: Maximum number of tokens it may use.
-        room_tokens: Remaining room for it, whatever its need and its cap.
+        room_tokens: Remaining room for it, before its need and its cap apply.
     """
 
     at: int
     """Index of its claim."""
     limit_tokens: int
     room_tokens: int
-    """Remaining room for it, whatever its need and its cap."""
+    """Remaining room for it, before its need and its cap apply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

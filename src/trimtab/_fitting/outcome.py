@@ -34,7 +34,7 @@ class BlockDecision(Decision[Part]):
     floor_tokens: int = 0
     """Its floor, whether floors are in force or not."""
     room_tokens: int | None = None
-    """What remained for it, whatever its need and its cap; None if all that fits was taken as it is."""
+    """What remained for it, before its need and its cap applied; None if all that fits was taken as it is."""
 
     @property
     def limit_tokens(self) -> int:

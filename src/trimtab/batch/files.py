@@ -96,8 +96,9 @@ def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> tupl
         if may_be_file and not as_file and target.suffix:
             raise ConfigurationError(
                 phrase(
-                    f"{target}: results are written as {_KNOWN}, or into a folder: if its name has a dot,"
-                    f" create it first, or pass it as text that ends with / ({f'{target}/'!r}",
+                    f"{target}: results are written as {_KNOWN}, or into a folder."
+                    " If the folder's name has a dot, create it first, or pass it as text that ends with /"
+                    f" ({f'{target}/'!r}",
                     Hint("path", ", because a Path drops the slash"),
                     ")",
                 )

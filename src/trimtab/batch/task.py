@@ -402,7 +402,7 @@ class BatchTask(Options):
             self._tally["cut_targets"] += row.cut_targets  # not above: a row that is set aside has no cut
             return _Cells(made, row.results, id)
         except RecursionError:
-            error: ContextError = FormatError("nested too deep")
+            error: ContextError = FormatError("the row is nested too deep")
         except ContextError as raised:
             error = raised
         is_moved = names is not None or self.operation == "fit"
@@ -666,8 +666,8 @@ def count_table(
     """Count the tokens of each row's conversation, as a provider would charge them.
 
     The new columns are `tokens`, `exact`, `margin_tokens` (how far the bill may be above the count),
-    `over_margin_tokens` (how far below), `counter`, `unknown` (parts whose cost is unknown) and `error`.
-    Errors are those of `fit_table`.
+    `over_margin_tokens` (how far it may be below), `counter`, `unknown` (parts whose cost is unknown) and
+    `error`. Errors are those of `fit_table`.
 
     Args:
         table: A `pyarrow.Table`.

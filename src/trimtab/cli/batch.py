@@ -219,7 +219,8 @@ def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
             if asked.model is None and needs_model(given["budget"]):
                 if beside:
                     raise Refused(
-                        f"--budget {given['budget']} of each row's model cannot be combined with it"
+                        f"--{beside[0].replace('_', '-')} cannot be combined with"
+                        f" --budget {given['budget']} of each row's model"
                     )
                 options["budget"] = given["budget"]
             else:

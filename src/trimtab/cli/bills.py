@@ -262,7 +262,9 @@ def _check_target(path: str, read: Sequence[str]) -> None:
         if any(one != STANDARD_INPUT and file.samefile(one) for one in read):
             raise Refused(f"--learn {path} is one of the files that are read: name another file")
         if file.stat().st_size and not holds_calibration(file):
-            raise Refused(f"--learn {path} exists and is no {SCHEMA}: name another file, or delete it first")
+            raise Refused(
+                f"--learn {path} exists and is not a {SCHEMA}: name another file, or delete it first"
+            )
     _write(path, None)
 
 

@@ -432,7 +432,7 @@ class Transcript:
         return index
 
     def stands_alone(self, index: int, /) -> bool:
-        """Tell whether a message has no call and no result, and is not bound.
+        """Tell whether a message has no call and no result, and is bound to no other.
 
         Reads it and the message before it.
 

@@ -101,7 +101,7 @@ class AsyncRequestCounter:
 
     @property
     def name(self) -> str:
-        """Its name in reports; may change with its answers."""
+        """Its name in reports; it may change after an answer."""
         return type(self).__name__
 
     @property

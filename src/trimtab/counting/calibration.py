@@ -466,7 +466,7 @@ def calibration_of(model: str, given: CalibrationLike, /) -> Calibration:
     data = given if isinstance(given, Mapping) else _read(given)
     where = "" if isinstance(given, Mapping) else f" {given}"
     if (data.get("schema"), data.get("version")) != (SCHEMA, VERSION):
-        raise _error(f"{where} is no {SCHEMA} of version {VERSION}")
+        raise _error(f"{where} is not a {SCHEMA} of version {VERSION}")
     models = data.get("models")
     if not isinstance(models, Mapping):
         raise _error(f"{where} has no models")

@@ -408,7 +408,7 @@ class Format(ABC):
         prices: Prices,
         /,
     ) -> int | None:
-        """Walk and count a descending span in one pass, until the room is exceeded.
+        """Walk and count a span from newest to oldest, until the room is exceeded.
 
         Fills `sizes` with the counter's `count_message` of each message. Consecutive walks take the same
         `structure`. A walk notes there what `scan` of all messages would find, as far as the messages read
@@ -542,7 +542,7 @@ class Format(ABC):
         """
 
     def weight(self, message: Dict, /) -> tuple[int, int]:
-        """Return the bytes of a message's texts and call arguments, and its calls.
+        """Return the bytes of a message's texts and arguments, and its number of calls.
 
         This measures the share of a message in a conversation without a counter.
 
@@ -717,7 +717,7 @@ class Format(ABC):
         return message
 
     def mark_last(self, parts: Any, value: Any, /) -> Any:
-        """Return system text or tools whose last part ends a cached prefix.
+        """Return system text or tools with a cache mark on the last part.
 
         The argument is returned if nothing in it can be marked, or the form has no marks there.
 

@@ -166,7 +166,7 @@ def tools_in(value: Any, /) -> Any:
     except FormatError as error:
         raise FormatError(f"the text under 'tools' is {error}", path="tools") from error
     if found is not None and not isinstance(found, list):
-        raise FormatError(f"the text under 'tools' is no list of tools but {found!r:.40}", path="tools")
+        raise FormatError(f"the text under 'tools' must be a list of tools, not {found!r:.40}", path="tools")
     return found or None
 
 

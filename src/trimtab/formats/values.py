@@ -48,8 +48,8 @@ class LateDict(Mapping[str, Any]):
 def mapping_of(message: Any) -> Dict:
     """Read a message as a plain dict.
 
-    It is the message itself, a copy of a mapping, or its `model_dump()`. How objects of a class are read is
-    remembered. The content of an object is not: it may change between two calls without notice.
+    It is the message itself, a copy of a mapping, or its `model_dump()`. How to read
+    the objects of a class is remembered. Their content is not remembered: it may change between two calls.
 
     Args:
         message: A mapping, or an object with `model_dump()`.

@@ -35,7 +35,7 @@ class Subject:
         models: Names of models to choose from.
         for_model: Makes the subject of the same conversation for another model. None: there is no choice of
             models.
-        note: Notes, such as on the budget, above everything else.
+        note: A note shown at the top, such as one about the budget.
 
     Example:
         >>> from trimtab import fit

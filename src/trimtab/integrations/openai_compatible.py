@@ -53,8 +53,8 @@ def with_budget(
     asks = callable(post) and {"cast_to", "body"} <= signature(post).parameters.keys()
     if not asks or error is None or not hasattr(given, "copy"):
         raise ConfigurationError(
-            "client must be from the same generator as OpenAI's, with its post and copy (Groq, Together,"
-            f" Cerebras), not {client!r:.80}; for OpenAI(base_url=…) use trimtab.integrations.openai",
+            "client must be a Groq, Together or Cerebras client (or one with the same post() and copy()),"
+            f" not {client!r:.80}; for OpenAI(base_url=…) use trimtab.integrations.openai",
             argument="client",
         )
     bodies = Bodies(

@@ -69,8 +69,8 @@ class TrimCapability(AbstractCapability[Any]):
     """Fits each request of an agent to its model.
 
     It counts the instructions, the tools and the messages of the request, for the model that serves it; for a
-    `FallbackModel`, for the smallest window and the dearest of its models. Kept messages are the same objects
-    as in the agent's history.
+    `FallbackModel`, by the smallest window and the highest count among its models. Kept messages are the same
+    objects as in the agent's history.
 
     Args:
         budget: Tokens, a `Budget`, a share of the model's input limit such as `"80%"`, a `Context`, the path

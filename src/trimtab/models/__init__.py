@@ -279,8 +279,8 @@ def facts_for(model: str, /) -> ModelFacts:
 
     Raises:
         ConfigurationError: The argument is not a name, or the file named by `TRIMTAB_MODELS` cannot be read.
-        UnknownNameError: The name is not registered and shows no maker; `.near` lists known names with a
-            similar spelling.
+        UnknownNameError: The name is not registered and does not show its maker; `.near` lists known names
+            with a similar spelling.
 
     Example:
         >>> facts_for("openai/gpt-4o-2024-08-06").window_tokens

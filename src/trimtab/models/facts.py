@@ -32,9 +32,9 @@ class Framing:
     Args:
         per_request_tokens: Per request: the start of the answer.
         per_message_tokens: Per message, in addition to its role and texts.
-        answer_frame_tokens: The same for a message of the model; None: as for any other.
-        system_frame_tokens: The same for system text among the messages; None: as for any other.
-        reasoning_framed: Whether reasoning that is an item of its own has the framing of a message.
+        answer_frame_tokens: The same for a message of the model; None: as for any message.
+        system_frame_tokens: The same for system text among the messages; None: as for any message.
+        reasoning_framed: Whether a separate reasoning item has the framing of a message.
         roles_counted: Whether the text of the role is charged.
         system_framed: Whether system text outside the messages is charged like an additional message.
         default_system_tokens: Per request without system text: what the provider, or the model's template,
@@ -176,7 +176,7 @@ class MediaRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Margin:
-    """How far the bill may be above a count, and how far below it.
+    """How far the bill may be above a count, and how far it may be below.
 
     Each is a constant and a share of the count. They were chosen on recorded bills, as small as possible with
     most bills inside; design/012-counts.md gives the share of bills by provider. A budget keeps the first

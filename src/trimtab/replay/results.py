@@ -108,8 +108,8 @@ class Totals:
         tokens: Tokens sent.
         shared_tokens: Tokens that are a prefix of the previous call.
         read_tokens: Tokens that caches served.
-        write_tokens: Tokens that were stored.
-        base_tokens: Tokens that were not stored.
+        write_tokens: Tokens that were computed and stored.
+        base_tokens: Tokens that were computed and not stored.
         cold_calls: Calls before which the cache had expired.
         price: The total cost.
         fill_sum: Sum of the used share of the room of each call, if known.

@@ -391,7 +391,7 @@ class SessionStatus:
         failures: Failed summaries since the last successful one.
         retry_tokens: Waiting tokens at which the summarizer is called again. 0 if it did not fail and no
             shorter text was requested.
-        last_failure: Why the last summary failed, as far as this object knows.
+        last_failure: Why the last summary failed; None if this object saw no failure.
         stale_summaries: Summaries that this object dropped because the messages they covered had changed
             meanwhile.
         hook_errors: Hooks that failed.
@@ -402,7 +402,7 @@ class SessionStatus:
         fact_failures: Failed fact extractions since the last successful one.
         fact_retry_tokens: Tokens that must stop being recent before the extractor is called again; 0 if it
             did not fail.
-        last_fact_failure: Why the last fact extraction failed, as far as this object knows.
+        last_fact_failure: Why the last fact extraction failed; None if this object saw no failure.
     """
 
     version: int
@@ -427,7 +427,7 @@ class SessionStatus:
     requested.
     """
     last_failure: str | None
-    """Why the last summary failed, as far as this object knows."""
+    """Why the last summary failed; None if this object saw no failure."""
     stale_summaries: int
     """Summaries that this object dropped because the messages they covered had changed meanwhile."""
     hook_errors: int
@@ -444,7 +444,7 @@ class SessionStatus:
     fact_retry_tokens: int = 0
     """Tokens that must stop being recent before the extractor is called again; 0 if it did not fail."""
     last_fact_failure: str | None = None
-    """Why the last fact extraction failed, as far as this object knows."""
+    """Why the last fact extraction failed; None if this object saw no failure."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""

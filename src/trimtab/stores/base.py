@@ -77,7 +77,8 @@ class AppendRequest:
             order.
         rewrites: New data of stored events, by version; their id, kind and time do not change. For redaction
             only.
-        incarnation: Which session of that name this is based on, as its events say; None: the current one.
+        incarnation: Which of the sessions with this name it is based on (its events say); None: the current
+            one.
     """
 
     session: str
@@ -88,7 +89,7 @@ class AppendRequest:
     rewrites: Sequence[Event] = ()
     """New data of stored events, by version; their id, kind and time do not change. For redaction only."""
     incarnation: str | None = None
-    """Which session of that name this is based on, as its events say; None: the current one."""
+    """Which of the sessions with this name it is based on (its events say); None: the current one."""
 
     def __post_init__(self) -> None:
         if not self.events:
@@ -106,7 +107,7 @@ class Appended(NamedTuple):
     Args:
         version: The current version of the session.
         duplicate: True if the first event was stored before, and so all of them: nothing was added.
-        incarnation: Which session of that name it was stored in.
+        incarnation: Which of the sessions with this name it was stored in.
     """
 
     version: int
@@ -114,7 +115,7 @@ class Appended(NamedTuple):
     duplicate: bool = False
     """True if the first event was stored before, and so all of them: nothing was added."""
     incarnation: str = ""
-    """Which session of that name it was stored in."""
+    """Which of the sessions with this name it was stored in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +129,7 @@ class LoadRequest:
         limit: The most to return.
         newest_first: Whether to begin with the newest.
         ids: Only events with these ids.
-        incarnation: Which session of that name to read; None: the current one.
+        incarnation: Which of the sessions with this name to read; None: the current one.
     """
 
     session: str
@@ -143,7 +144,7 @@ class LoadRequest:
     ids: tuple[str, ...] | None = None
     """Only events with these ids."""
     incarnation: str | None = None
-    """Which session of that name to read; None: the current one."""
+    """Which of the sessions with this name to read; None: the current one."""
 
     def __post_init__(self) -> None:
         if self.limit is not None:
@@ -159,7 +160,7 @@ class SearchRequest:
         terms: The terms, from `trimtab.relevance.question_terms`: the search finds messages with any of them,
             and the two nearest messages on either side.
         limit: The most to return.
-        incarnation: Which session of that name to search; None: the current one.
+        incarnation: Which of the sessions with this name to search; None: the current one.
     """
 
     session: str
@@ -170,7 +171,7 @@ class SearchRequest:
     limit: int
     """The most to return."""
     incarnation: str | None = None
-    """Which session of that name to search; None: the current one."""
+    """Which of the sessions with this name to search; None: the current one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", check_whole("limit", self.limit, least=0))

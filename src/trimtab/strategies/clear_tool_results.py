@@ -145,7 +145,7 @@ class ClearToolResults:
         }
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Blank results, oldest first, until the rest fits, then on to a mark."""
+        """Empty results, oldest first, until the rest fits; then go on to a mark."""
         blanks, end = self._clearable(request)
         # In a block with little room beside others a stride of the whole budget would clear next to nothing.
         has_room = 2 * request.limit_tokens >= request.constant_limit_tokens
@@ -166,7 +166,7 @@ class ClearToolResults:
         return EvictionResult(kept=units, edits=edits, fits=fits, actions=("cleared",) if edits else ())
 
     def _plan(self, request: EvictionRequest, blanks: _Blanks) -> EvictionResult:
-        """Blank the planned results; the window that follows makes the cut that belongs to the plan."""
+        """Empty the planned results; the window that follows makes the cut of the plan."""
         plan = _Plan(as_planned_for(request.later[0], request), blanks, self)
         border, cut = plan.places()
         blanks = blanks.before(border)

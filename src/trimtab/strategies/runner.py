@@ -60,7 +60,7 @@ def checked_answer(result: object, request: EvictionRequest, name: str) -> Evict
         return result
     cut = result.cut
     if cut is not None and type(cut) is not int:
-        breach(name, f"cuts at {cut!r}, which is no position of a message")
+        breach(name, f"cuts at {cut!r}, which is not the position of a message")
     if cut is not None and not 0 <= cut <= request.history.count:
         breach(name, f"cuts at message {cut}, where no unit begins")
     _check_units(result.kept, name)
@@ -109,9 +109,9 @@ def _check_sequence(value: object, field: str, name: str) -> None:
 def _check_edit(edit: object, name: str) -> None:
     """Check that an edit has texts by their paths in one message."""
     if not isinstance(edit, Edit):
-        breach(name, f"answers {edit!r} among its edits, which is no Edit")
+        breach(name, f"answers {edit!r} among its edits, which is not an Edit")
     if type(edit.index) is not int:
-        breach(name, f"edits message {edit.index!r}, which is no position of a message")
+        breach(name, f"edits message {edit.index!r}, which is not the position of a message")
     if not isinstance(edit.texts, Mapping):
         breach(name, f"edits message {edit.index} with {edit.texts!r}; texts is a mapping of path to text")
     for path, text in edit.texts.items():
@@ -122,9 +122,9 @@ def _check_edit(edit: object, name: str) -> None:
 def _check_insertion(insertion: object, request: EvictionRequest, name: str) -> None:
     """Check that an insertion is a message with a place, and that the provider would accept it."""
     if not isinstance(insertion, Insertion):
-        breach(name, f"answers {insertion!r} among its insertions, which is no Insertion")
+        breach(name, f"answers {insertion!r} among its insertions, which is not an Insertion")
     if type(insertion.at) is not int or not 0 <= insertion.at < request.history.count:
-        breach(name, f"puts a message in at {insertion.at!r}, which is no position of a message")
+        breach(name, f"puts a message in at {insertion.at!r}, which is not the position of a message")
     if type(insertion.message) is not dict:
         breach(name, f"puts in {type(insertion.message).__name__}; a message it makes is a dict")
     if not isinstance(insertion.why, str):

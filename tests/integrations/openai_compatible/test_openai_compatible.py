@@ -135,7 +135,8 @@ def test_what_is_no_such_client_is_refused_and_what_cannot_fit_is_not_sent() -> 
     """With what to give."""
     for wrong in ("groq", object(), Groq):
         with pytest.raises(
-            ConfigurationError, match=r"same generator as OpenAI's.*trimtab\.integrations\.openai"
+            ConfigurationError,
+            match=r"must be a Groq, Together or Cerebras client.*trimtab\.integrations\.openai",
         ):
             with_budget(wrong, 600)
     with provider() as served:

@@ -218,8 +218,8 @@ class Anthropic(Format):
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
         """Return a shallow copy without those calls.
 
-        A call by the provider itself that has its result here is kept: the call to remove is another one with
-        that id. Thinking at the end of the message is removed too: the API does not accept it there. Returns
+        A call by the provider itself that has its result here is kept. Only another call with the same id is
+        removed. Thinking at the end of the message is removed too: the API does not accept it there. Returns
         None if nothing remains.
         """
         blocks = blocks_of(message)

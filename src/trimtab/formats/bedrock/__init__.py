@@ -293,10 +293,10 @@ class Bedrock(Format):
         return with_values(message, {("content",): [{"text": text}]})
 
     def with_cache_control(self, message: object, value: object, /) -> object:
-        """Return a shallow copy with a cache point after its last block.
+        """Return a shallow copy with a cache point.
 
-        It is the last block that may have one: reasoning and blank text may not. A message without such a
-        block is returned unchanged.
+        The point follows the last block that may have one: reasoning and blank text may not. A message
+        without such a block is returned unchanged.
         """
         marked = with_point(blocks_of(message), value)
         return message if marked is None else with_values(message, {("content",): marked})

@@ -500,7 +500,7 @@ def _conversations(log: _Log) -> list[ForeignConversation]:
     ways = [way for lane in log.lanes.values() for way in _ways(lane)]
     ways = [way for way in ways if way.nodes]
     if not ways:
-        raise FormatError("the log has no line of a user or a model that was sent")
+        raise FormatError("the log has no message of a user or a model that was sent")
     newest = max(ways, key=lambda way: (way.lane.name == "", way.path[-1].first))
     rest = sorted((way for way in ways if way is not newest), key=lambda way: way.path[0].first)
     lone = not rest

@@ -212,7 +212,7 @@ class _Rollout:
         if told is None:
             return
         if not isinstance(told, dict):
-            refuse(at, "'info' is no object", "payload", "info")
+            refuse(at, "'info' must be an object", "payload", "info")
         usage, total = told.get("last_token_usage"), told.get("total_token_usage")
         if not isinstance(usage, dict) or not is_number(usage.get("input_tokens")):
             return
@@ -240,7 +240,7 @@ class _Rollout:
         self.items, self.times, self.turns, self.bills = [], [], [], []
         self.note = ""
         if history is not None and not isinstance(history, list):
-            refuse(at, "'replacement_history' is no list", "payload", "replacement_history")
+            refuse(at, "'replacement_history' must be a list", "payload", "replacement_history")
         if history is not None:
             for index, entry in enumerate(history):
                 held = entry.get("item") if isinstance(entry, dict) and "type" not in entry else None
@@ -265,7 +265,7 @@ class _Rollout:
         """Take off the last turns; what they were is a conversation if a model answered."""
         count = payload.get("num_turns")
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-            refuse(at, "'num_turns' is no number of turns", "payload", "num_turns")
+            refuse(at, "'num_turns' must be a number of turns", "payload", "num_turns")
         if not count or not self.turns:
             return
         start = self.turns[-min(count, len(self.turns))]
@@ -328,7 +328,7 @@ class _Rollout:
 def _item_of(item: Any, at: int, *keys: str | int) -> Dict:
     """Return an item as the API takes it."""
     if not isinstance(item, dict):
-        refuse(at, "an item of it is no object", *keys)
+        refuse(at, "each item of it must be an object", *keys)
     kind = item.get("type")
     if kind is None and "role" in item:
         item, kind = {**item, "type": "message"}, "message"

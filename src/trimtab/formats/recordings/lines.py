@@ -39,7 +39,9 @@ def object_of(owner: Any, key: str, at: int, whose: str) -> Dict:
     """Return the object a line holds under a key."""
     value = owner.get(key)
     if not isinstance(value, dict):
-        missing = f"{whose} has no {key!r}" if value is None else f"{key!r} is no object but {_kind(value)}"
+        missing = (
+            f"{whose} has no {key!r}" if value is None else f"{key!r} must be an object, not {_kind(value)}"
+        )
         refuse(at, missing, key)
     return value
 
@@ -47,7 +49,7 @@ def object_of(owner: Any, key: str, at: int, whose: str) -> Dict:
 def line_of(line: Any, at: int) -> Dict:
     """Return a line that is an object and says its type."""
     if not isinstance(line, dict):
-        refuse(at, f"it is no object but {_kind(line)}")
+        refuse(at, f"it must be an object, not {_kind(line)}")
     if not isinstance(line.get("type"), str):
         refuse(at, "it has no 'type'", "type")
     return line
@@ -62,7 +64,7 @@ def seconds_of(value: Any, at: int) -> float | None:
             return float(value)
         time = datetime.fromisoformat(value)
     except (TypeError, ValueError, OverflowError):
-        refuse(at, f"its 'timestamp' is no time: {short_repr(value)}", "timestamp")
+        refuse(at, f"its 'timestamp' must be a time, not {short_repr(value)}", "timestamp")
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
@@ -78,4 +80,4 @@ def note_of(counts: Counter[str]) -> tuple[str, ...]:
 
 
 def _kind(value: Any) -> str:
-    return f"a {type_name(value)}" if value is not None else "null"
+    return type_name(value) if value is not None else "null"

@@ -100,7 +100,7 @@ def messages_of(recorded: object, unread: Counter[str], /) -> list[Dict]:
     """
     listed = _plain(recorded)
     if isinstance(listed, str) or not isinstance(listed, Sequence):
-        raise FormatError(f"recorded messages are a list, not {type(listed).__name__}")
+        raise FormatError(f"recorded messages must be a list, not {type(listed).__name__}")
     return [message for index, one in enumerate(listed) for message in _messages(one, index, unread)]
 
 
@@ -128,7 +128,9 @@ def _system(recorded: object) -> list[Dict]:
 
 def _messages(one: object, index: int, unread: Counter[str]) -> list[Dict]:
     if not isinstance(one, Mapping) or not isinstance(one.get("role"), str):
-        raise FormatError(f"recorded messages[{index}] is no mapping with a role", path=f"messages[{index}]")
+        raise FormatError(
+            f"recorded messages[{index}] must be a mapping with a role", path=f"messages[{index}]"
+        )
     parts = one.get("parts")
     if not isinstance(parts, Sequence) or isinstance(parts, str):
         raise FormatError(f"recorded messages[{index}] has no list of parts", path=f"messages[{index}]")
@@ -582,7 +584,7 @@ def _whole(value: Any, name: str) -> int:
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise FormatError(f"{name} is no whole number: {short_repr(value)}") from error
+        raise FormatError(f"{name} must be a whole number, not {short_repr(value)}") from error
 
 
 _BEGAN = ("startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
@@ -597,12 +599,12 @@ def _seconds(span: Mapping[str, Any], keys: Sequence[str]) -> float | None:
             try:
                 return datetime.fromisoformat(value).timestamp()
             except (ValueError, OverflowError, OSError) as error:
-                raise FormatError(f"{key} of a span is no time: {value!r:.40}") from error
+                raise FormatError(f"{key} of a span must be a time, not {value!r:.40}") from error
         if value:
             try:
                 return _whole(value, key) / 1e9
             except OverflowError as error:
-                raise FormatError(f"{key} of a span is no time: {value!r:.40}") from error
+                raise FormatError(f"{key} of a span must be a time, not {value!r:.40}") from error
     return None
 
 

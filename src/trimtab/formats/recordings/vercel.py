@@ -102,13 +102,13 @@ class _Writer:
         for one in given if is_list(given) else [] if given is None else [given]:
             content = one.get("content") if isinstance(one, Mapping) else one
             if not isinstance(content, str):
-                raise FormatError(f"instructions are a text, not {short_repr(one)}", path="system")
+                raise FormatError(f"instructions must be a text, not {short_repr(one)}", path="system")
             self.messages.append({"role": "system", "content": content})
 
     def add(self, message: Any, index: int) -> None:
         """Write a message of either kind."""
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-            raise FormatError(f"messages[{index}] is no mapping with a role", path=f"messages[{index}]")
+            raise FormatError(f"messages[{index}] must be a mapping with a role", path=f"messages[{index}]")
         if message.get("tool_calls") or message.get("tool_call_id"):  # it is one of Chat already
             self.messages.append(dict(message))
         else:
@@ -159,7 +159,7 @@ class _Writer:
         """Write a part of content: one part, or none."""
         kind = part.get("type") if isinstance(part, Mapping) else None
         if not isinstance(kind, str):
-            raise FormatError(f"{path} is no part with a type: {short_repr(part)}", path=path)
+            raise FormatError(f"{path} must be a part with a type, not {short_repr(part)}", path=path)
         if kind == "text":
             yield chat.text(part.get("text", ""))
         elif kind in ("file", "image"):
