@@ -284,9 +284,9 @@ def test_one_of_estimates_estimates_and_one_of_an_unknown_model_is_enough() -> N
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (to_data({"gpt-4": a_calibration()}), "is of gpt-4, not of 'gpt-4o'"),
-        (to_data({}), "is of no model, not of 'gpt-4o'"),
-        (a_file(counter="gpt-4"), "was learned of the counter 'gpt-4', not of 'gpt-4o'"),
+        (to_data({"gpt-4": a_calibration()}), "is for gpt-4, not for 'gpt-4o'"),
+        (to_data({}), "is for no model, not for 'gpt-4o'"),
+        (a_file(counter="gpt-4"), "was learned for the counter 'gpt-4', not for 'gpt-4o'"),
         ({**a_file(), "version": 2}, "is not a trimtab.calibration of version 1"),
         ({**a_file(), "schema": "x"}, "is not a trimtab.calibration of version 1"),
         ({**a_file(), "models": [1]}, "has no models"),
@@ -408,8 +408,8 @@ def test_the_command_line_refuses_a_calibration_of_something_else(files: tuple[P
     chat, learned = files
     option = ("--calibration", learned)
     for arguments, told in (
-        (("--model", "gpt-4"), "--calibration is of gpt-4o, not of 'gpt-4'"),
-        (("--model", "gpt-4o", "--counter", "estimate"), "was learned of the counter 'gpt-4o'"),
+        (("--model", "gpt-4"), "--calibration is for gpt-4o, not for 'gpt-4'"),
+        (("--model", "gpt-4o", "--counter", "estimate"), "was learned for the counter 'gpt-4o'"),
     ):
         result = run("count", chat, *option, *arguments)
         assert result.exit_code == 2
@@ -417,6 +417,6 @@ def test_the_command_line_refuses_a_calibration_of_something_else(files: tuple[P
     chat.write_text(json.dumps({"messages": CHAT}) + "\n", encoding="utf-8")
     result = run("count", chat, *option)
     assert result.exit_code == 1
-    assert "--calibration is by model: give --model NAME" in result.output
+    assert "--calibration needs a model: pass --model NAME" in result.output
     learned.write_text("[1]", encoding="utf-8")
     assert "a mapping is expected, not [1]" in run("count", chat, *option).output

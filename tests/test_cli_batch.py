@@ -236,7 +236,7 @@ def test_the_other_commands_do_theirs(chats: Path, tmp_path: Path, operation: st
         (["count", "{chats}", "none.v2"], "('none.v2/')"),
         (
             ["count", "{folder}/there.jsonl", "out.jsonl", "--column", "id"],
-            "--column id is the key of the id in lines of JSON",
+            "--column id is the key of the ids in JSON lines",
         ),
         (["count", "{chats}", "out.parquet", "--column", "message"], "there is no column 'message'"),
         (["count", "{chats}", "out.parquet", "--model", "nobody-1"], "unknown model 'nobody-1'"),
@@ -365,4 +365,4 @@ def test_a_calibration_counts_in_every_row(tmp_path: Path, operation: str) -> No
     assert data["2"] == 2 * data["0"]
     refused = run(operation, chats, out, "--overwrite", *room, *more, "--calibration", learned)
     assert refused.exit_code == 2
-    assert "--calibration is by model: give --model NAME" in refused.output
+    assert "--calibration needs a model: pass --model NAME" in refused.output

@@ -427,8 +427,8 @@ def test_jobs_write_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--bills", "--each"), "--each lists messages, and --bills calls"),
-        (("--learn", "x.json"), "--learn FILE goes with --bills"),
+        (("--bills", "--each"), "--each lists messages, and --bills lists calls"),
+        (("--learn", "x.json"), "--learn FILE needs --bills"),
         (("--bills", "--learn", "no/such/folder.json"), "--learn no/such/folder.json"),
         (("--bills", "--learn", "x.json", "--calibration", "c.json"), "leave out --calibration"),
     ],
@@ -507,7 +507,7 @@ def test_bills_of_another_model_teach_nothing_of_the_one_that_is_named(tmp_path:
     result = run(calls, "--model", "gpt-4o", "--learn", learned)
     assert result.exit_code == 0
     assert "2 bills set aside, the first in" in result.stderr
-    assert "line 2, call 1: its model is gpt-4, and --learn learns of gpt-4o" in result.stderr
+    assert "line 2, call 1: its model is gpt-4, and --learn learns for gpt-4o" in result.stderr
     assert json.loads(learned.read_text())["models"]["gpt-4o"]["calls"] == 5
     assert answers(run(calls, "--model", "gpt-4o"))[1]["calls"] == 7
 

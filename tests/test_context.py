@@ -289,7 +289,7 @@ def test_a_black_box_charges_its_constant_once(budget: int) -> None:
     [
         ({"text": "hi", "attachments": [], "name": "bob"}, "unknown key 'name'"),
         ({"text": "hi", "attachments": "http://x"}, "attachments must be a list of content parts, not str"),
-        ({"text": 5, "attachments": []}, "text must be text or None, not int"),
+        ({"text": 5, "attachments": []}, "text must be a text or None, not int"),
         ([{"text": "hi", "attachments": [], "role_": "user"}], "unknown key 'role_'"),
     ],
 )

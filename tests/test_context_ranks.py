@@ -206,7 +206,7 @@ def test_pinned_blocks_that_pass_the_room_are_an_error() -> None:
         made.add("p", words(9), pinned=True).fit()
     error = raised.value
     assert (error.block, error.needed_tokens, error.limit_tokens) == ("p", 12, 10)
-    assert "Beside the blocks, the request takes 2 of 10 tokens" in str(error)
+    assert "In addition to the blocks, the request takes 2 of 10 tokens" in str(error)
     assert error.attempt is not None
     assert WORDS.count(error.attempt.messages) == 12 == error.attempt.report.tokens_after
 

@@ -598,7 +598,7 @@ def test_a_misspelt_name_is_answered_with_near_ones(data: Any, near: tuple[str, 
     ("name", "raw", "said"),
     [
         ("policy.yaml", b"", "the file of a policy must end in .toml or .json, not .yaml"),
-        ("policy", b"", "the file of a policy must end in .toml or .json, not without suffix"),
+        ("policy", b"", "the file of a policy must end in .toml or .json, not nothing"),
         (
             "policy.json",
             b"{",

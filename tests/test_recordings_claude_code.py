@@ -291,7 +291,7 @@ class TestSent:
         log = ClaudeLog()
         log.user("<command-name>/exit</command-name>")
         for lines in (log.lines, [{"type": "summary", "summary": "a title", "leafUuid": "x"}]):
-            with pytest.raises(FormatError, match="no line of a user or a model that was sent"):
+            with pytest.raises(FormatError, match="no message of a user or a model that was sent"):
                 read_foreign(lines)
 
 

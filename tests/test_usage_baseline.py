@@ -231,7 +231,7 @@ def test_a_bill_of_what_the_server_put_in_is_refused(reported: Any) -> None:
     baseline = UsageBaseline(EstimateCounter())
     messages = [user(text(500)), assistant("ok"), user("go on")]
     before = baseline.count(messages)
-    with pytest.raises(UsageError, match="Record none for this request"):
+    with pytest.raises(UsageError, match="Record no usage for this request"):
         baseline.record(messages, reported)
     assert baseline.count(messages) == before
     session = Session(budget=10_000, counter=EstimateCounter())

@@ -989,7 +989,7 @@ def test_the_id_of_a_line_is_no_conversation(tmp_path: Path) -> None:
     """A column of that name would be there twice."""
     (tmp_path / "in.jsonl").write_bytes(LINE)
     task = BatchTask(operation="count", column="id")
-    with pytest.raises(ConfigurationError, match="is the key of the id in lines of JSON: name the key"):
+    with pytest.raises(ConfigurationError, match="is the key of the ids in JSON lines: name the key"):
         run_batch(task, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1)
 
 

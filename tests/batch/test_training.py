@@ -359,10 +359,10 @@ REFUSED: list[tuple[Any, str]] = [
     ({"instruction": "a", "output": "b", "history": [["c"]]}, "pairs of two texts: write"),
     ({"conversations": tagged("human", "function")}, "rename it, or write"),
     ({"conversations": [H, {"from": "gpt", "value": None}]}, "entry 1 needs a text under 'value'"),
-    ({"conversations": "no list"}, "holds no list of messages"),
+    ({"conversations": "no list"}, "must be a list of messages"),
     ({"conversations": [H, G], "tools": "no JSON"}, "the text under 'tools' is not JSON"),
     ({"conversations": [H, G], "tools": "{}"}, "no list of tools"),
-    ({"conversations": [H, G], "system": 5}, "'system' is a text or a list of parts, not 5"),
+    ({"conversations": [H, G], "system": 5}, "'system' must be a text or a list of parts, not 5"),
 ]
 
 
@@ -455,7 +455,8 @@ def test_a_column_that_is_a_part_of_each_row_is_refused(
     """What the model answers is in another; a column of messages beside them is whole."""
     table = pa.table({name: [json.dumps([U, A])] for name in names})
     with pytest.raises(
-        ConfigurationError, match=f"column '{column}' is a part of each row, and {others} beside"
+        ConfigurationError,
+        match=f"column '{column}' holds one part of each conversation, and {others} beside",
     ):
         fit_table(table, budget=99, counter="chars:4", purpose="training", column=column)
     assert fit_table(table, budget=99, counter="chars:4", column=column).num_rows == 1
@@ -468,9 +469,9 @@ def test_a_column_that_is_a_part_of_each_row_is_refused(
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("system", 5, "'system' is a text or a list of parts, not 5"),
-        ("tools", 5, "'tools' is a list of tool schemas, not 5"),
-        ("tools", [5], "'tools' is a list of tool schemas, not [5]"),
+        ("system", 5, "'system' must be a text or a list of parts, not 5"),
+        ("tools", 5, "'tools' must be a list of tool schemas, not 5"),
+        ("tools", [5], "'tools' must be a list of tool schemas, not [5]"),
         ("tools", "x", "the text under 'tools' is not JSON"),
     ],
 )

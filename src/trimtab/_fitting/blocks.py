@@ -140,7 +140,8 @@ class Block:
         put = object.__setattr__
         if not isinstance(self.name, str) or not self.name:
             raise ConfigurationError(
-                f"a block needs a name, a text, not {reprlib.repr(self.name)}", argument="name"
+                f"the name of a block must be a text, not empty, and not {reprlib.repr(self.name)}",
+                argument="name",
             )
         check = _Check(self.name)
         put(self, "content", check.content(self.content))
@@ -307,7 +308,7 @@ class _Check:
             )
         text, attached = value.get("text"), value.get("attachments")
         if text is not None and not isinstance(text, str):
-            raise self.fail(f"text must be text or None, not {type(text).__name__}", "content")
+            raise self.fail(f"text must be a text or None, not {type(text).__name__}", "content")
         if attached is not None and (isinstance(attached, str) or not isinstance(attached, Sequence)):
             raise self.fail(
                 f"attachments must be a list of content parts, not {type(attached).__name__}", "content"

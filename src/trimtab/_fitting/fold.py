@@ -343,7 +343,9 @@ class _Fold:
         if error.needed_tokens is None or error.limit_tokens != self.room:
             return error
         room, beside = self._budget.input_tokens, self._beside_tokens
-        more = f" Beside the blocks, the request takes {beside:,} of {room:,} tokens." if beside else ""
+        more = (
+            f" In addition to the blocks, the request takes {beside:,} of {room:,} tokens." if beside else ""
+        )
         whole = BudgetExceededError(
             f"{error}{more}",
             needed_tokens=beside + error.needed_tokens,

@@ -457,7 +457,7 @@ class FitOutcome(Decision[Work]):
         error = BudgetExceededError(
             f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are"
             f" available, {needed - limit:,} too few (strategy {work.strategy.name}, {beside:,} of them"
-            f" beside the messages).{said_of(heaviest)} Raise the budget, pin less, or shorten it, system"
+            f" outside the messages).{said_of(heaviest)} Raise the budget, pin less, or shorten it, system"
             " text or tools.",
             needed_tokens=needed,
             limit_tokens=limit,

@@ -1,4 +1,4 @@
-"""One row of training data, fitted: whole turns leave, and an answer that is trained on is never cut."""
+"""One row of training data, fitted: whole turns are evicted, and no answer that is trained on is cut."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _check(options: Options) -> None:
                 option("policy"),
                 " says what is cut, and ",
                 for_training,
-                " cuts no message: whole turns leave, the oldest first. Leave one of the two out",
+                " cuts no message: it evicts whole turns, the oldest first. Leave out one of the two",
             ),
             argument="policy",
         )
@@ -82,7 +82,7 @@ def _check(options: Options) -> None:
                 option("repair"),
                 " rewrites messages, and ",
                 for_training,
-                " keeps them as they are: repair the rows first, or leave one of the two out",
+                " keeps them as they are: repair the rows first, or leave out one of the two",
             ),
             argument="repair",
         )
@@ -141,7 +141,7 @@ def _violations(row: TrainingRow, options: Options) -> list[dict[str, Any]]:
 
 def _no_target(row: TrainingRow) -> NoTargetError:
     answers = sum(row.form.kind(one) == "assistant" for one in row.messages)
-    why = f"weight 0, or train false, for all {answers}" if answers else "there is none"
+    why = f"weight 0, or train false, for all {answers}" if answers else "it has none"
     return NoTargetError(f"no answer of the row is trained on: {why}")
 
 

@@ -357,7 +357,7 @@ class BatchTask(Options):
             raise ConfigurationError(
                 phrase(
                     option("column", ID),
-                    " is the key of the id in lines of JSON: name the key of the conversations",
+                    " is the key of the ids in JSON lines: name the key of the conversations",
                 ),
                 argument="column",
             )

@@ -133,7 +133,7 @@ def batch() -> None:
 @choice(
     "--for",
     PURPOSES,
-    "What the conversations are for. For training whole turns leave, the oldest first, and no answer is cut.",
+    "What the conversations are for. For training, whole turns are evicted, oldest first; no answer is cut.",
     param="purpose",
 )
 @usage
@@ -233,9 +233,9 @@ def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
 def _template_counter(given: Mapping[str, Any]) -> TemplateCounter:
     """Make the counter of a folder, of a tokenizer.json, or of a template with one beside it."""
     if given["counter"] is not None:
-        raise Refused("--template counts, and so does --counter: give one of them")
+        raise Refused("--template and --counter both count: pass one of them")
     if given["calibration"] is not None:
-        raise Refused("--template counts, and --calibration corrects another counter: give one of them")
+        raise Refused("--template counts, and --calibration corrects another counter: pass one of them")
     path: str = given["template"]
     file = Path(path)
     if file.suffix not in _TEMPLATES:

@@ -110,7 +110,7 @@ class Job:
         facts = None if name is None else find_facts(name)
         billed = None if model is None else find_facts(model)
         if self._learns and facts is not None and billed is not None and billed.name != facts.name:
-            raise UsageError(f"its model is {billed.name}, and --learn learns of {facts.name}")
+            raise UsageError(f"its model is {billed.name}, and --learn learns for {facts.name}")
         known = None if facts is None else name
         counter = self._asked.counter(name if self._is_calibrated else known) or EstimateCounter()
         return Named(facts.name if facts is not None else name or NONE_NAMED, known, counter)
@@ -182,9 +182,9 @@ def count_bills(
 ) -> None:
     """Count what calls sent beside their bills; exit 1 where there are none, or something cannot be read."""
     if given["full"]:
-        raise Refused("--each lists messages, and --bills calls: give one")
+        raise Refused("--each lists messages, and --bills lists calls: pass one of them")
     if learned is not None and given["calibration"] is not None:
-        raise Refused("--learn learns from counts as they are: leave out --calibration")
+        raise Refused("--learn learns from uncorrected counts: leave out --calibration")
     given = {**with_sources(given), "learns": learned is not None}
     job = Job(given)
     listed = files_of(files)

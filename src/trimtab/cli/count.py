@@ -138,7 +138,7 @@ def _with_bills(command: Callable[..., None]) -> Callable[..., None]:
 
             count_bills(learned, **given)
         elif learned is not None:
-            raise Refused("--learn FILE goes with --bills")
+            raise Refused("--learn FILE needs --bills")
         else:
             command(**given)
 

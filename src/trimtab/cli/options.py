@@ -309,7 +309,7 @@ class RequestOptions:
         """
         if model not in self._counters:
             if self._calibration is not None and model is None:
-                raise ConfigurationError("--calibration is by model: give --model NAME")
+                raise ConfigurationError("--calibration needs a model: pass --model NAME")
             self._counters[model] = self._make_counter(model)
         return self._counters[model]
 
@@ -431,7 +431,7 @@ def strategy_of(value: str | None) -> Strategy | None:
         if value in NEEDS:
             others = ", ".join(KINDS_ALONE)
             raise ConfigurationError(
-                f"--strategy {value} needs {NEEDS[StrategyKind(value)]}; without more you can use {others}"
+                f"--strategy {value} needs {NEEDS[StrategyKind(value)]}; these need nothing: {others}"
             )
         return create_strategy(value)
     return _strategy_in(_read("--strategy", value, value), value, is_toml=path.suffix.lower() == ".toml")

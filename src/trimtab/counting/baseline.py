@@ -159,7 +159,7 @@ def _of_sent(report: Mapping[str, Any], answer: object) -> Mapping[str, Any]:
     if any(item_of(one, "type") == "compaction" for one in (*steps, *said)):
         raise UsageError(
             "the server compacted the conversation before it answered: this usage is for the compacted"
-            " messages, and not for those that were sent. Record none for this request. The next usage is"
+            " messages, and not for those that were sent. Record no usage for this request. The next usage is"
             " for its own messages again, if these include the returned compaction"
         )
     first = next((one for one in steps if item_of(one, "type") == "message"), None)
@@ -715,7 +715,7 @@ class UsageBaseline(AdditiveCounter):
         )
         if body is not None and ((system is not None and body.system is not None) or (tools and body.tools)):
             raise ConfigurationError(
-                "system or tools are passed twice: beside the request body and in it", argument="system"
+                "system or tools are passed twice: next to the request body and in it", argument="system"
             )
         counter = self._counter.with_format(form)
         has_system = bool(beside.system or (messages and messages[0].get("role") in SYSTEM_ROLES))

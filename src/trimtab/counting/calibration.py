@@ -340,7 +340,7 @@ class CalibratedCounter(FactorCounter):
 
     def __init__(self, counter: AdditiveCounter, learned: Calibration, /) -> None:
         if learned.counter != label_of(counter):
-            raise _error(f" was learned of the counter {learned.counter!r}, not of {label_of(counter)!r}")
+            raise _error(f" was learned for the counter {learned.counter!r}, not for {label_of(counter)!r}")
         super().__init__(counter, learned.ratio)
         self.learned = learned
         """What its model's bills taught."""
@@ -471,7 +471,7 @@ def calibration_of(model: str, given: CalibrationLike, /) -> Calibration:
     if not isinstance(models, Mapping):
         raise _error(f"{where} has no models")
     if name not in models:
-        raise _error(f"{where} is of {', '.join(map(str, models)) or 'no model'}, not of {name!r}")
+        raise _error(f"{where} is for {', '.join(map(str, models)) or 'no model'}, not for {name!r}")
     try:
         return Calibration.from_dict(models[name])
     except ConfigurationError as error:

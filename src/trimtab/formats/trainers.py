@@ -177,7 +177,7 @@ def _prompt_and_completion(value: Mapping[str, Any]) -> TrainingRow:
     prompt, completion = value["prompt"], value["completion"]
     if not isinstance(prompt, list) or not isinstance(completion, list):
         raise FormatError(
-            "it is a prompt and a completion as texts, of which nothing can leave: write"
+            "its prompt and completion are texts, and no message can be evicted from a text: write"
             " {'messages': [{'role': 'user', 'content': row['prompt']},"
             " {'role': 'assistant', 'content': row['completion']}]}"
         )
@@ -222,7 +222,7 @@ def _is_tagged(entries: Any) -> bool:
 def _conversations(value: Mapping[str, Any], key: str = "conversations") -> TrainingRow:
     entries = value[key]
     if not isinstance(entries, list):
-        raise FormatError(f"{key!r} holds no list of messages but {entries!r:.40}", path=key)
+        raise FormatError(f"{key!r} must be a list of messages, not {entries!r:.40}", path=key)
 
     def write(places: Sequence[int]) -> Any:
         return {**value, key: [entries[at] for at in places]}
@@ -298,7 +298,7 @@ def _instruction(value: Mapping[str, Any]) -> TrainingRow:
     texts = [*asked, value["output"], *(text for pair in pairs for text in pair)]
     if not all(len(pair) == 2 for pair in pairs) or not all(isinstance(text, str) for text in texts):
         raise FormatError(
-            "'instruction', 'input' and 'output' are texts, and 'history' is pairs of two texts: write"
+            "'instruction', 'input' and 'output' must be texts, and 'history' a list of pairs of texts: write"
             " {'messages': [{'role': 'user', 'content': ...}, {'role': 'assistant', 'content': ...}]}"
         )
     turns = [*pairs, ["\n".join(filter(None, asked)), value["output"]]]
@@ -325,9 +325,9 @@ def read_beside(value: Mapping[str, Any], /) -> dict[str, Any]:
     """
     system, tools = value.get("system") or None, tools_in(value.get("tools"))
     if not isinstance(system, str | list | None):
-        raise FormatError(f"'system' is a text or a list of parts, not {system!r:.40}", path="system")
+        raise FormatError(f"'system' must be a text or a list of parts, not {system!r:.40}", path="system")
     if tools is not None and not (isinstance(tools, list) and all(isinstance(one, Mapping) for one in tools)):
-        raise FormatError(f"'tools' is a list of tool schemas, not {tools!r:.40}", path="tools")
+        raise FormatError(f"'tools' must be a list of tool schemas, not {tools!r:.40}", path="tools")
     return {"system": system, "tools": tools}
 
 
@@ -411,7 +411,7 @@ def check_columns(names: Collection[str], column: str, /) -> None:
         if column in parts and all(name in names for name in parts):
             others = " and ".join(repr(name) for name in parts if name != column)
             raise ConfigurationError(
-                f"the column {column!r} is a part of each row, and {others} beside it another: write the rows"
-                " as JSONL, or make one column 'messages' of them",
+                f"the column {column!r} holds one part of each conversation, and {others} the rest: write"
+                " the rows as JSONL, or make one column 'messages' of them",
                 argument="column",
             )

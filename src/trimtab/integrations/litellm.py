@@ -252,7 +252,7 @@ class TrimHandler(CustomLogger):
                 )
             raise ConfigurationError(
                 f"litellm.{call_type.value if call_type else ''} got its messages by position, where no"
-                f" callback sees them: name {FORMS[form].messages}=, or call the function of that name in"
+                f" callback sees them: pass {FORMS[form].messages}=, or call the function of that name in"
                 " trimtab.integrations.litellm"
             )
         with _window_errors(kwargs):

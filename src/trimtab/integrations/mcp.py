@@ -75,7 +75,7 @@ SESSIONS = "trimtab://sessions"
 
 ABOUT = (
     "trimtab fits conversations with language models into token budgets, and finds what earlier conversations"
-    " said. `recall` searches a stored session; the resource trimtab://sessions lists those there are."
+    " said. `recall` searches a stored session; the resource trimtab://sessions lists all sessions."
 )
 
 Messages = Annotated[
@@ -420,9 +420,7 @@ class _Library:
             return self._open(name)
         except UnknownNameError as error:
             near = near_names(name, self._store.sessions())
-            told = (
-                f"there is no session {name!r}; {SESSIONS} lists those there are{in_words(map(repr, near))}"
-            )
+            told = f"there is no session {name!r}; {SESSIONS} lists all sessions{in_words(map(repr, near))}"
             raise UnknownNameError(told, name=name, near=near) from error
 
     def _as_stored(self, name: str) -> Session:
@@ -432,7 +430,7 @@ class _Library:
             raise ConfigurationError(
                 f"session {name!r} was made with an on_trim ({session.missing['on_trim']}), which removes"
                 " messages from its views, but this server has none: start it with open_session=, a"
-                " function that opens the session of a name with it"
+                " function that takes a name and opens its session with an on_trim"
             )
         return session
 

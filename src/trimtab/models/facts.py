@@ -342,7 +342,7 @@ def check_facts(facts: Any, /) -> None:
             f"the facts of a model must be ModelFacts(...), not {facts!r:.80}", argument="facts"
         )
     if not isinstance(facts.name, str) or not facts.name:
-        raise ConfigurationError(f"the name of a model is a text, not {facts.name!r:.80}")
+        raise ConfigurationError(f"the name of a model must be a text, not {facts.name!r:.80}")
     for name, (is_one, wanted) in _FACTS.items():
         value = getattr(facts, name)
         if not is_one(value):

@@ -61,7 +61,7 @@ def _read(path: Path, where: str) -> Any:
     kind = path.suffix.lower()
     if kind not in (".toml", ".json"):
         raise ConfigurationError(
-            f"{where}: the file of models must end in .toml or .json, not {kind or 'without suffix'}"
+            f"{where}: the file of models must end in .toml or .json, not {kind or 'nothing'}"
         )
     try:
         if kind == ".json":

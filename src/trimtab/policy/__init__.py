@@ -211,8 +211,7 @@ def _is_toml(path: str | PathLike[str]) -> bool:
     suffix = Path(path).suffix.lower()
     if suffix not in (".toml", ".json"):
         raise ConfigurationError(
-            f"{fspath(path)}: the file of a policy must end in .toml or .json, not"
-            f" {suffix or 'without suffix'}"
+            f"{fspath(path)}: the file of a policy must end in .toml or .json, not {suffix or 'nothing'}"
         )
     return suffix == ".toml"
 

@@ -77,7 +77,7 @@ def _format(format: str | Format, at: Place) -> str | None:
     if name in formats() and format in (name, get_format(name)):
         return name
     raise ConfigurationError(
-        f"{at.path}: {format!r} is not one of {', '.join(formats())}, and has no name for data"
+        f"{at.path}: {format!r} is not one of {', '.join(formats())}, and a policy cannot name it"
     )
 
 

@@ -313,7 +313,7 @@ class BySession:
         """
         count = len(self.seen)
         if not goes_on(self.seen, call.messages):
-            raise ConfigurationError("a session cannot replay calls that do not go on from each other")
+            raise ConfigurationError("a session cannot replay calls that do not continue each other")
         if (time := call.time) is not None:
             set_clock(self.session, lambda: time)
         self.session.extend(list(call.messages[max(count, self.leading) :]))

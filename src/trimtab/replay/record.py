@@ -316,7 +316,7 @@ def _check_times(times: Sequence[float | None] | None, count: int, refusal: _Ref
         return
     is_right = isinstance(times, Sequence) and len(times) == count
     if not is_right or not all(one is None or is_number(one) for one in times):
-        raise refusal(f"times must be as many numbers as messages ({count}), or none")
+        raise refusal(f"times must have a number for each message ({count}), or be left out")
 
 
 def _calls(

@@ -201,7 +201,7 @@ def id_taken(request: AppendRequest, event_id: str, /) -> ConfigurationError:
 def not_stored(request: AppendRequest, version: int, /) -> ConfigurationError:
     """Make the error of a rewrite whose version holds no event with its id, kind and time."""
     return ConfigurationError(
-        f"session {request.session!r}: version {version} is another event than in the rewrite. A rewrite"
+        f"session {request.session!r}: version {version} is not the event in the rewrite. A rewrite"
         " replaces only data; id, kind and time must be those of the stored event"
     )
 

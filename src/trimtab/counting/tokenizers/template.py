@@ -265,7 +265,7 @@ def _templates_by_name(source: Any, name: str) -> dict[str, str]:
         source = dict(pairs) if len(pairs) == len(source) else None
     if not isinstance(source, Mapping) or not source or not all(isinstance(t, str) for t in source.values()):
         raise ConfigurationError(
-            f"{name}: a chat template is a text, or several by name"
+            f"{name}: a chat template must be a text, or several by name"
             f' ({{"default": ..., "tool_use": ...}}), not {source!r:.80}'
         )
     return {str(key): text for key, text in source.items()}

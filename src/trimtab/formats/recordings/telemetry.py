@@ -177,13 +177,13 @@ def _tools(recorded: object) -> list[Dict]:
     if listed is None:
         return []
     if isinstance(listed, str) or not isinstance(listed, Sequence):
-        raise FormatError(f"recorded tools are a list, not {type(listed).__name__}")
+        raise FormatError(f"recorded tools must be a list, not {type(listed).__name__}")
     return [_tool(_plain(one)) for one in listed]
 
 
 def _tool(one: Any) -> Dict:
     if not isinstance(one, Mapping):
-        raise FormatError(f"a recorded tool is a mapping, not {short_repr(one)}")
+        raise FormatError(f"a recorded tool must be a mapping, not {short_repr(one)}")
     schema = next((one[key] for key in ("parameters", "inputSchema", "input_schema") if key in one), None)
     if "function" in one or "name" not in one or schema is None:
         return dict(one)

@@ -48,7 +48,7 @@ def _messages_in(source: Source) -> Any:
 def _read(source: Source) -> list[ForeignConversation]:
     listed = _messages_in(source)
     if not is_list(listed):
-        raise FormatError(f"messages are a list, not {short_repr(listed)}", path="messages")
+        raise FormatError(f"messages must be a list, not {short_repr(listed)}", path="messages")
     beside: Mapping[str, Any] = source if isinstance(source, Mapping) else {}
     written = _Writer(asked=_open_approvals(listed))
     written.add_system(beside.get("system") or beside.get("instructions"))
@@ -121,7 +121,9 @@ class _Writer:
         if isinstance(content, str) or content is None:
             self.messages.append({"role": role, "content": content or ""})
         elif not is_list(content):
-            raise FormatError(f"{path} is a text or a list of parts, not {short_repr(content)}", path=path)
+            raise FormatError(
+                f"{path} must be a text or a list of parts, not {short_repr(content)}", path=path
+            )
         elif role in ("assistant", "tool"):
             self.messages += chat.turn(self._pieces(role, content, path))
         else:

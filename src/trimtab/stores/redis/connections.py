@@ -102,7 +102,7 @@ class Clients(Connections[_Client]):
             said = str(error).partition("() ")[2] if isinstance(error, TypeError) else type(error).__name__
             raise ConfigurationError(
                 f"redis-py does not accept the options after the ? of this URL ({mask(said, self._place)});"
-                " options are socket_timeout, health_check_interval, ssl_cert_reqs and the like"
+                " options are socket_timeout, health_check_interval, ssl_cert_reqs and others"
             ) from None
 
     def _for_connection(self) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def number_in(row: tuple[Any, ...] | None, at: int = 0, /) -> int:
     """
     value = None if row is None else row[at]
     if type(value) is not int:
-        damaged = sqlite3.DatabaseError(f"there is {value!r:.40} in place of a number")
+        damaged = sqlite3.DatabaseError(f"{value!r:.40} is stored in place of a number")
         damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise damaged
     return value
