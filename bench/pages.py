@@ -62,7 +62,7 @@ def _ratio(ones: list[dict[str, Any]] | None) -> str:
 def accuracy(found: list[dict[str, Any]]) -> Iterator[str]:
     """Yield the lines of the table of counts: how far off they are, beside other counters."""
     others = list(dict.fromkeys(name for one in found for name in one["others"]))
-    yield f"Measured on {_today()}. Behind each other counter: its median error, and how many it missed.\n"
+    yield f"Measured on {_today()}. Cells of other counters have the median error and the number missed.\n"
     heads = ("billed by", "requests", "missed", "median error", "95th percentile", "bill above the margin")
     yield f"| {' | '.join((*heads, 'within both margins', *others))} |"
     yield "| --- " * (len(heads) + 1 + len(others)) + "|"

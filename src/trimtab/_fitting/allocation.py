@@ -18,7 +18,7 @@ from trimtab.errors import BudgetExceededError, ConfigurationError
 __all__ = ["Allocation", "Claim", "Offer", "Ties", "allocate", "check_ties", "offers"]
 
 Ties = Literal["newest", "first"]
-"""Which of two blocks of one rank is served first: the one added later, or the one added first."""
+"""Which of two blocks of one rank gets its room first: the one added later or first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Claim:
     Args:
         name: The block's name; each name occurs once.
         need_tokens: Its size if nothing is evicted.
-        rank: Blocks of a higher rank are served first.
+        rank: Blocks of a higher rank get their room first.
         must_tokens: Smallest size of what cannot be evicted; reserved before anything else, whatever the cap.
         floor_tokens: Tokens to reserve for it if the floors of all blocks fit; never more than its need.
         cap_tokens: The most it may take, even when everything would fit; None: no cap.
@@ -97,7 +97,7 @@ def allocate(claims: Iterable[Claim], room_tokens: int, *, ties: Ties = "newest"
     Args:
         claims: Claims in the order the blocks were added; names are unique.
         room_tokens: The input room, less what is charged in addition to the blocks.
-        ties: Which of two blocks of one rank is served first: the one added last, or the one added first.
+        ties: Which of two blocks of one rank gets its room first: the one added last, or the one added first.
 
     Raises:
         BudgetExceededError: What must be kept exceeds the room, or its block's cap.

@@ -32,7 +32,7 @@ TrimBehavior = Literal["message", "char"]
 
 
 class Tier(IntEnum):
-    """Ranks for the usual kinds of blocks; the lowest is served first and comes first.
+    """Ranks of the usual blocks; the lowest gets its room first and comes first.
 
     Any int is a tier: use `Tier.HISTORY + 1` or 10 for your own ranks.
     """
@@ -71,12 +71,12 @@ class Block:
             context.
         content: Text, a message, a list of messages, or `{"text": …,
             "attachments": […]}`; None and [] add nothing.
-        priority: Rank: blocks of a higher one are served first. Cannot be
+        priority: Rank: blocks of a higher rank get their room first. Cannot be
             combined with `tier`.
         position: Place in the request: lower comes first. None: after all
             blocks that have one, in the order they were added.
-        tier: Rank and place in one: a lower tier is served first and comes
-            first. Cannot be combined with `priority` or `position`.
+        tier: Rank and place in one: the block of a lower tier gets its room first and comes first. Cannot be
+            combined with `priority` or `position`.
         min_tokens: Floor: tokens reserved for it, as long as the floors of
             all blocks fit.
         max_tokens: Cap on its tokens, which holds even when everything
@@ -86,7 +86,7 @@ class Block:
         max_ratio: Cap as a share of the input room, 0 to 1; if both caps
             are given, the smaller one applies.
         share: Weight by which blocks of one rank divide the remaining room;
-            None: they are served one after the other.
+            None: they get their room one after the other.
         role: Role of all its messages; None: messages keep their own, and
             text gets "system" in a block of that name, else "user".
         strategy: How it gives way: a strategy, or a name such as "agent".

@@ -104,7 +104,7 @@ class BatchTask(Options):
     _work: list[Work] = field(default_factory=list[Work], init=False, compare=False)
     """Made once per process."""
     _tally: Counter[str] = field(default_factory=Counter[str], init=False, compare=False)
-    """What was done in this process and is in no column."""
+    """Counts of this process that no column has."""
 
     def __post_init__(self) -> None:
         """Refuse options that are none."""
@@ -440,8 +440,8 @@ class BatchTask(Options):
     def take_tally(self) -> dict[str, int]:
         """Return how often something was done since the last call, and reset.
 
-        It covers this process, and what is in no column: `cut_targets`, assistant messages that were
-        shortened.
+        It covers this process, and only counts that no column has: `cut_targets`, the number of assistant
+        messages that were shortened.
         """
         found = dict(self._tally)
         self._tally.clear()

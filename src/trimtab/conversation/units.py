@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 State = Literal["pinned", "held", "free"]
-"""Pinned is neither evicted nor changed; held may be shortened but not evicted; free may be evicted."""
+"""A pinned unit is neither evicted nor changed. A held one may be shortened, a free one also evicted."""
 
 Parts = Mapping[int, tuple[int, ...]]
 """Parts by message."""

@@ -136,7 +136,8 @@ class RequestCounter:
             format: The wire form they are sent in, or its name.
 
         Raises:
-            ConfigurationError: By default it counts messages as they are given, whatever they are sent as.
+            ConfigurationError: By default it counts messages as they are given, in whatever form they are
+                sent.
         """
         raise ConfigurationError(
             f"charge_as={get_format(format).name!r}: the counter {self.name!r} counts messages as they are"
@@ -174,7 +175,7 @@ class RequestCounter:
         return None
 
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int | None:
-        """Say how far these may be off beyond the margin; None if unknown.
+        """Say how far tools and media may be off beyond the margin; None if unknown.
 
         Args:
             tools: Tool schemas of the request.

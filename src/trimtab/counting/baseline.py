@@ -301,7 +301,7 @@ class Factor(NamedTuple):
 
 
 class FactorCounter(AdditiveCounter):
-    """A counter whose messages cost what another gives for them, times a factor, to the nearest token.
+    """A counter that multiplies the counts of another counter by a factor, to the nearest token.
 
     Its public methods are those of the classes made of it: an error of Python's names the class they are in.
 
@@ -650,7 +650,7 @@ class UsageBaseline(AdditiveCounter):
             tokens: The count of a whole request.
 
         Returns:
-            Tokens; meant to hold for 95 of 100 requests that continue from the latest bill. Before the first
+            Tokens, enough for about 95 of 100 requests that continue from the latest bill. Before the first
             bill, it is the margin of the counter inside; None if that gives none.
         """
         bills = self._bills

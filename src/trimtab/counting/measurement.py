@@ -46,9 +46,8 @@ class Count:
         counter: Who counted.
         format: The wire form in which the messages were read.
         sizes: Tokens of each message, including media; None for a black box.
-        unknown: What the request contains or names whose cost cannot be known, one phrase each.
-        notes: Further notes that the report of a fit would have on the count, one sentence each, for example
-            that the model is unknown.
+        unknown: Parts of the request, and things it names, whose cost cannot be known; one phrase each.
+        notes: Further notes on the count, as in the report of a fit, such as that the model is unknown.
     """
 
     tokens: int
@@ -75,10 +74,9 @@ class Count:
     sizes: tuple[int, ...] | None = None
     """Tokens of each message, including media; None for a black box."""
     unknown: tuple[str, ...] = ()
-    """What the request contains or names whose cost cannot be known, one phrase each."""
+    """Parts of the request, and things it names, whose cost cannot be known; one phrase each."""
     notes: tuple[str, ...] = ()
-    """Further notes that the report of a fit would have on the count, one sentence each, for example that the
-    model is unknown.
+    """Further notes on the count, as in the report of a fit, such as that the model is unknown.
     """
 
     @property

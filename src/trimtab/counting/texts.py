@@ -118,7 +118,7 @@ class TextCounter(AdditiveCounter):
         """Return the same counter for messages sent in another wire form.
 
         A call or a result that becomes a message of its own there is charged the framing of a message. An
-        object here that is text there is charged as its longest text form. Errs high: by the framing of a
+        object that becomes text there is charged as its longest text form. Errs high: by the framing of a
         message without other content, and by what merging messages saves.
         """
         sent, read = get_format(format), self._format
@@ -333,9 +333,9 @@ class TextCounter(AdditiveCounter):
         return tokens + sum(map(self.media_tokens, pieces.media))
 
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int:
-        """Say how far the count of these may be off beyond the margin.
+        """Say how far the count of tools and media may be off beyond the margin.
 
-        "These" are nested schemas of tools, and media whose size a message does not show.
+        These are nested schemas, and media whose size a message does not show.
         """
         tokens = unseen_tokens(media, self.media)
         factor = self.framing.nested_schemas_factor

@@ -55,9 +55,9 @@ class Prices:
             full.
         sealed_chars_per_token: Characters of encrypted reasoning per token; None if it is not charged.
         write_json: Writes objects in a message as text, such as arguments of calls.
-        sealed_free_chars: Characters of it that are free in each message.
-        scale: The final cost of a message, to the nearest token: the price times the first number, divided by
-            the second.
+        sealed_free_chars: Characters of encrypted reasoning that are free in each message.
+        scale: Two numbers: the cost of a message is multiplied by the first and divided by the second, to the
+            nearest token.
     """
 
     bases: dict[Any, int]
@@ -203,8 +203,8 @@ class Rules:
         unanswered_call: The provider's error for a call without its result.
         late_result: The provider's error for a result that does not follow its call.
         repeated_result: The provider's error for a second result of one call.
-        stray_result: The provider's error for an orphan among the results of a call, if different from that
-            elsewhere.
+        stray_result: The provider's error for an orphan among the results of a call, if it differs from the
+            usual one.
         words_by_type: The provider's other errors for an orphan result or an unanswered call, by the `type`
             of its message.
         unnamed_prefix: Prefixes of ids the form makes for results without an id, in addition to `UNNAMED`.
@@ -356,7 +356,7 @@ class Format(ABC):
         """
 
     def kinds(self, messages: Sequence[Dict], /) -> list[Kind]:
-        """Return the same for each of many messages.
+        """Return the author of each of many messages.
 
         Args:
             messages: The messages, as dicts.
@@ -414,13 +414,13 @@ class Format(ABC):
         `structure`. A walk notes there what `scan` of all messages would find, as far as the messages read
         show it, so nothing older and no part has to be scanned:
 
-        * `bound`: a message bound to the one after it. Both were read when it is noted, and older ones may
-          have to be: the bonds in a turn are known once its first message was read.
+        * `bound`: a message bound to the one after it. Both were read when it is noted. Older ones may have
+          to be read, because the bonds in a turn are known once its first message was read.
         * `behind`: results read since the last message that is not a result. Results still there at the end
           of the walk answer no message that was read.
         * `unanswered`: messages with a call that no result directly after them answers. Calls that are bound
           to one another are followed by the results of all of them.
-        * `odd`: places where this does not decide which messages belong together. A result that is not
+        * `odd`: places where these notes do not decide which messages belong together. A result that is not
           directly after its call is noted at the nearest earlier message that is not a result, or at the
           first message. A message whose parts belong to several units is noted at itself, and so is one that
           has more than calls, results and words. `scan` reads from the user message alone before it to the
@@ -603,8 +603,8 @@ class Format(ABC):
 
         Args:
             messages: The messages, as dicts.
-            request: What is known beyond the list: the body, whose settings matter, too, and which needs at
-                least one message; or the system text and tools of a list.
+            request: What is known beyond the list: a body, whose settings matter and which needs at least one
+                message; or the system text and tools that go with a list.
         """
         return []
 

@@ -74,8 +74,8 @@ class TrimStrategy:
         persist: Whether to remove what is not sent from the framework's list: that of a run, or, as the
             `after_strategy` of a `CompactionProvider`, that of a session.
         on_fitted: Called with the `Fitted` of each call; may be async.
-        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model` and
-            `charge_as`, because a strategy does not see the client.
+        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`. Pass `model` and
+            `charge_as`, too, because a strategy does not see the client.
 
     Raises:
         ConfigurationError: The budget or an option is invalid.

@@ -113,7 +113,7 @@ class FitOptions(TypedDict, total=False):
     """The wire form messages are sent in; None or missing: that of the call's model, if known."""
     strategy: StrategyLike | None
     steady: bool | float
-    """The share of the room that a cut keeps; True, the default: half. False cuts no deeper than necessary.
+    """The share of the room that a cut keeps. True, the default, is half; False cuts as little as possible.
     """
     cut_newest: bool
     breakpoints: bool | Mapping[str, Any]

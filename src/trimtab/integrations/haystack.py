@@ -52,7 +52,7 @@ Wire = dict[str, Any]
 class TrimHook:
     """Fits each request of an agent: the last hook of `before_llm`.
 
-    It counts the messages and the tools of the call, for the model named here, or by the newest answer.
+    It counts the messages and the tools of the call, for the model named here or in the newest answer.
     Kept messages are the same objects as in the agent's state.
 
     Args:
@@ -60,8 +60,8 @@ class TrimHook:
             of a policy, or None for the window less the room for the answer.
         persist: Whether to remove from the agent's state and output what is evicted from a request.
         on_fitted: Called with the `Fitted` of each call; may be async if the call is.
-        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model`, because a
-            hook does not see the model.
+        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`. Pass `model`, too,
+            because a hook does not see the model.
 
     Raises:
         ConfigurationError: The budget or an option is invalid.

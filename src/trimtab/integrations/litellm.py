@@ -318,8 +318,8 @@ class TrimHandler(CustomLogger):
         Args:
             kwargs: The arguments of the call, by name.
             format: "openai_chat", "anthropic" or "openai_responses".
-            others: Arguments that replace some of these for other deployments: the call is counted for the
-                dearest of them.
+            others: Arguments that replace some of these for other deployments: the call is counted at the
+                highest of their counts.
 
         Raises:
             WindowExceededError: What must stay does not fit.
@@ -542,7 +542,7 @@ def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Calla
     It takes the same arguments, and the `TrimHandler` in `litellm.callbacks` fits it. `completion`,
     `responses` and the other functions of this module are made with it; `trim_call(router.completion)` makes
     that of a Router, fitted for the smallest window of the deployments it may use, including its fallbacks,
-    and counted for the dearest of them.
+    and counted at the highest of their counts.
 
     Args:
         function: A call of LiteLLM, sync or async.

@@ -209,7 +209,7 @@ def make_server(
 def serve_http(server: MCPServer[Any], port: int, /, *, ready: Callable[[str], object] | None = None) -> None:
     """Serve on a port of this machine only, until the process is ended.
 
-    Requests that a page made a browser send (with another Host or Origin than this machine's) are refused.
+    Requests whose Host or Origin is not this machine are refused: a web page could send such requests.
 
     Args:
         server: What `make_server` returned, with a token: other users of the machine can reach the port, too.

@@ -70,8 +70,8 @@ def trim_filter(
             this, the session's budget must be the room without instructions and tools: with a larger budget,
             its cut may evict too little, and the call is fitted as without a session.
         on_fitted: Called with the `Fitted` of each call; may be async.
-        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model` if the run
-            has another model than its agents.
+        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`. Pass `model` if
+            the run has another model than its agents.
 
     Raises:
         ConfigurationError: The budget or an option is invalid.

@@ -30,8 +30,9 @@ def with_budget(
     """Return the same client with fitted calls.
 
     These calls are fitted: `chat.completions.create`, raw and streamed calls, and the calls of clients from
-    `with_options` and `copy`. The bill of a call improves the count of its conversation: a model that trimtab
-    does not know is estimated until then. The original client is not changed; both share their connections.
+    `with_options` and `copy`. The bill of a call improves the count of its conversation. Until the first
+    bill, the tokens of a model that trimtab does not know are estimated. The original client is not changed;
+    both share their connections.
 
     Args:
         client: A client from the same generator as OpenAI's: `Groq`, `Together`, `Cerebras` and their async

@@ -78,7 +78,8 @@ class Framing:
         prompts_by_default: Whether the provider may add a prompt of unknown length to a request that asks for
             none.
         sealed_chars_per_token: Characters of encrypted reasoning per token; None if it is not charged.
-        sealed_free_chars: Characters of it that are free in each message: the provider's wrapping.
+        sealed_free_chars: Characters of encrypted reasoning that are free in each message: the provider's
+            wrapping.
         sealed_unsure_chars_per_token: In place of `sealed_chars_per_token`, if some bills charge encrypted
             reasoning and others do not: only the margin allows for it.
 
@@ -146,7 +147,7 @@ class MediaRule:
         long_pixels: Longer side to which an image is scaled down, if pixels are charged.
         most_image_tokens: Maximum charge for an image; None: no maximum.
         audio_tokens: Per sound.
-        audio_tokens_per_second: Per second of sound, in addition to that.
+        audio_tokens_per_second: Per second of sound, in addition to `audio_tokens`.
         video_tokens_per_second: Per second of video. None: a video is a file.
         file_tokens: Per file whose content is not in the message.
         page_tokens: Per page of a PDF: its image, and its text if that is charged too.
@@ -179,8 +180,8 @@ class Margin:
     """How far the bill may be above a count, and how far it may be below.
 
     Each is a constant and a share of the count. They were chosen on recorded bills, as small as possible with
-    most bills inside; design/012-counts.md gives the share of bills by provider. A budget keeps the first
-    free: a bill below the count does not exceed the budget.
+    most bills inside; design/012-counts.md gives the share of bills by provider. A budget keeps only the
+    first free, because a bill below the count does not exceed the budget.
 
     Args:
         tokens: How far above the count, as a constant.
@@ -235,7 +236,7 @@ class ModelFacts:
         encoding: Its tokenizer's encoding; None if it has no public tokenizer.
         near_encoding: An encoding to use if its own is not public or not installed;
             None: estimates.
-        text_factor: Its tokens per token of `near_encoding`.
+        text_factor: How many of its tokens are counted per token of `near_encoding`.
         mark_tokens: Additional tokens per punctuation mark: its vocabulary joins fewer of them.
         capital_tokens: The same per letter of words in capitals.
         digits_apart: Whether each digit is a token of its own, where `near_encoding` joins up to three.

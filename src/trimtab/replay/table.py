@@ -20,7 +20,7 @@ def replay_table(results: Sequence[Replayed], /) -> str:
     calls were refused, exceeded their room, or are invalid: a call that is not sent costs nothing.
 
     Args:
-        results: One for each policy; costs are in units of the first.
+        results: A result for each policy; costs are in units of the first.
 
     Example:
         >>> from trimtab import SlidingWindow

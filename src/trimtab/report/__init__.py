@@ -83,7 +83,7 @@ class Report:
 
     Args:
         format: Name of the wire form.
-        model: The model asked for; None if none was named.
+        model: The requested model; None if none was named.
         counter: Name of the counter.
         exact: True if the whole request is charged as bills of its model were: its tokenizer is known, and
             each feature of the request was billed as counted. False for an estimate.
@@ -104,9 +104,9 @@ class Report:
         tokens_before: The whole request before the fit; None if the fit did not need to know it.
         tokens_after: The whole request after the fit: the messages and the fixed tokens, each counted once.
         fits: True if `tokens_after` is within `input_tokens` and every block kept its limit.
-        kept_message_count: Messages of the input that are in the output unchanged.
-        changed_message_count: Messages of the input that are in the output changed.
-        evicted_message_count: Messages of the input that are not sent.
+        kept_message_count: Number of input messages that the output has unchanged.
+        changed_message_count: Number of input messages that the output has in a changed form.
+        evicted_message_count: Number of input messages that are not sent.
         blocks: The blocks in the order of the output; one, "history", for `fit`.
         messages: One row per message of the input, in order; rows may be built when they are read.
         inserted: The messages that trimtab inserted, in order.
@@ -134,7 +134,7 @@ class Report:
     format: str
     """Name of the wire form."""
     model: str | None = None
-    """The model asked for; None if none was named."""
+    """The requested model; None if none was named."""
     counter: str
     """Name of the counter."""
     exact: bool
@@ -168,7 +168,7 @@ class Report:
     fits: bool
     """True if `tokens_after` is within `input_tokens` and every block kept its limit."""
     kept_message_count: int
-    """Messages of the input that are in the output unchanged."""
+    """Number of input messages that the output has unchanged."""
     changed_message_count: int = 0
     evicted_message_count: int = 0
     blocks: tuple[BlockReport, ...] = ()

@@ -34,7 +34,7 @@ Reason = Literal[
 """Why a message was changed or evicted; a closed list."""
 
 State = Literal["pinned", "held", "free"]
-"""Pinned is neither evicted nor changed, held may be shortened but not evicted, free is everything else."""
+"""Pinned is neither evicted nor changed. Held may be shortened but not evicted. Free is everything else."""
 
 RowsOf = Literal["runs", "messages"]
 """What a row of written data is of: neighbours that fared alike, or one message."""
@@ -151,7 +151,7 @@ class RunRow:
         tokens_after: Their size in the output; None for evicted messages.
         roles: Their roles, in order, if there are one or two; empty if there are more.
         labels: Their labels in the block, if they have any.
-        tools: How often they call or answer each tool, most often first.
+        tools: How often each tool is called or answered, the most frequent tool first.
         answers: True if there are no calls among them, only results of these tools.
         text: Text of a run of one message, if available. It is not compared, and never written.
     """
@@ -179,7 +179,7 @@ class RunRow:
     labels: tuple[str, ...] = ()
     """Their labels in the block, if they have any."""
     tools: Mapping[str, int] = field(default_factory=dict, hash=False)
-    """How often they call or answer each tool, most often first."""
+    """How often each tool is called or answered, the most frequent tool first."""
     answers: bool = False
     """True if there are no calls among them, only results of these tools."""
     text: str | None = field(default=None, repr=False, compare=False)
@@ -360,15 +360,15 @@ class BlockReport:
 
     Args:
         name: Name of the block.
-        limit_tokens: Maximum tokens: its cap, or the unused room when it was served.
+        limit_tokens: Maximum tokens: its cap, or the room that was unused at its turn.
         cap_tokens: Its cap, the smaller of `max_tokens` and `max_ratio`; None if it has none.
         floor_tokens: Its floor, the larger of `min_tokens` and `min_ratio`; 0 if it has none.
         offered_tokens: The limit of its strategy: in a `Context`, at most what the block needs.
         tokens_before: Size before the fit; None if the fit did not need to know it.
         tokens_after: Size in the output; at most the limit when the report says it fits.
         actions: Actions, in order.
-        kept_message_count: Messages that are in the output unchanged.
-        changed_message_count: Messages that are in the output changed.
+        kept_message_count: Number of messages that the output has unchanged.
+        changed_message_count: Number of messages that the output has in a changed form.
         evicted_message_count: Messages that are not sent.
         floor_missed_tokens: Missing tokens of the block's floor; 0 if the floor was kept.
         freed_tokens: Tokens that another block freed when it evicted a shared unit; not offered again.
@@ -376,7 +376,7 @@ class BlockReport:
 
     name: str
     limit_tokens: int
-    """Maximum tokens: its cap, or the unused room when it was served."""
+    """Maximum tokens: its cap, or the room that was unused at its turn."""
     cap_tokens: int | None = None
     """Its cap, the smaller of `max_tokens` and `max_ratio`; None if it has none."""
     floor_tokens: int = 0
@@ -390,7 +390,7 @@ class BlockReport:
     actions: tuple[Action, ...] = ()
     """Actions, in order."""
     kept_message_count: int
-    """Messages that are in the output unchanged."""
+    """Number of messages that the output has unchanged."""
     changed_message_count: int = 0
     evicted_message_count: int = 0
     floor_missed_tokens: int = 0
@@ -401,7 +401,7 @@ class BlockReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One thing a provider would refuse, or, with `fault=False`, one worth knowing.
+    """Something a provider would refuse or, with `fault=False`, something to know.
 
     Args:
         index: Position of the message, from 0; None if it concerns the request rather than a single message.

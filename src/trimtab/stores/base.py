@@ -42,7 +42,7 @@ class Event:
         data: Its content, as plain data.
         state: The state of the session after it: small, whatever the length of the log.
         version: Its place in the log, from 1; 0 if it is not stored.
-        incarnation: Which session of its name it was read from; empty if it is not stored.
+        incarnation: Which of the sessions with its name it was read from; empty if it is not stored.
     """
 
     id: str
@@ -58,7 +58,7 @@ class Event:
     version: int = 0
     """Its place in the log, from 1; 0 if it is not stored."""
     incarnation: str = field(default="", compare=False)
-    """Which session of its name it was read from; empty if it is not stored."""
+    """Which of the sessions with its name it was read from; empty if it is not stored."""
 
     @property
     def message(self) -> Any:
@@ -251,10 +251,10 @@ class Store(Protocol):
         count as steps, up to 64 versions, and a fact has no neighbors. Of equal scores, the newer message
         comes first.
 
-        Of a term in more than 1,000 messages, only the newest 1,000 are read; with several terms, the newest
-        of all such terms, 20,000 in equal shares. The rarity of the term is then that in the versions since
-        the oldest of these. A `Found` says how far the search went; for a store that returns a plain list,
-        the session reports that as unknown.
+        If a term is in more than 1,000 messages, only the newest 1,000 are read; with two or more such terms,
+        20,000 in equal shares. The rarity of the term is then that in the versions since the oldest of these.
+        A `Found` says how far the search went; for a store that returns a plain list, the session reports
+        that as unknown.
 
         Args:
             request: The session, the terms, and the number of messages.
@@ -266,7 +266,7 @@ class Store(Protocol):
 
         Args:
             session: Its name.
-            incarnation: Which session of that name; None: the current one.
+            incarnation: Which of the sessions with that name; None: the current one.
 
         Raises:
             SessionDeletedError: Another session has its name now; it is not changed.
@@ -379,8 +379,8 @@ class Retry:
 
     Args:
         attempts: Maximum number of calls, at least 1. Eight processes that appended to one session without a
-            pause took up to 25 on two busy cores. If a store is unavailable, the default waits about 17
-            seconds before it raises.
+            pause needed up to 25 calls on two busy cores. If a store is unavailable, the default waits about
+            17 seconds before it raises.
         first_seconds: Maximum first wait.
         max_seconds: Maximum wait between two calls.
         random: Returns the share of the maximum wait to use, from 0 to 1.

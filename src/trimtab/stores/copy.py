@@ -41,7 +41,7 @@ def copy_session(
         to: The name in the target; None: the same.
         before: Copy only versions below this one, for example those before a damaged event.
         page_events: Number of events to read and write at a time.
-        incarnation: Which session of that name to copy, as its events say; None: the current one.
+        incarnation: Which of the sessions with that name to copy (its events say); None: the current one.
 
     Returns:
         How many events were written by this call.

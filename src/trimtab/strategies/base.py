@@ -199,7 +199,7 @@ class EvictionRequest(Rows):
     insertions: Sequence[Insertion]
     """Messages that earlier steps inserted; their tokens are among the fixed ones."""
     protected: frozenset[int]
-    """First messages of units that this request treats as kept, in addition to pinned and held ones."""
+    """First messages of units that count as kept here, in addition to pinned and held ones."""
     is_whole: bool
     """True as long as no earlier step evicted a unit."""
     led: bool

@@ -41,8 +41,8 @@ class Cheapest:
 
     Args:
         pricing: What the cache costs: a `CachePricing`, its data, or the name of a pricing or a model.
-        room_weight: Cost per call of a token of unused room, in units of the base price and beyond the price
-            of reading it. A higher weight makes cuts less deep.
+        room_weight: What one token of unused room costs per call, in units of the base price, in addition to
+            the price of reading it. A higher weight makes cuts less deep.
         expected_calls: Roughly how many calls the conversation will have in all; a cut frees no more than the
             remaining calls need. Pass the same number for each call, or a cut may move back. None: many.
         cold_at: Message counts (system text at the front excluded) of the calls that found the cache cold.

@@ -39,8 +39,8 @@ class ClampResults:
         max_tokens: The most tokens the text of one result may have. Pass this or `max_ratio`.
         max_ratio: The same as a share of the limit that is the same for every call: the block's cap, or the
             whole budget; 0 < max_ratio <= 1.
-        above_ratio: A result up to this share of that limit is kept whole; None: up to the share it would be
-            cut to. At least `max_ratio`, at most 1. If it is given, nothing is cut to fewer than 64 tokens,
+        above_ratio: A result up to this share of that limit is kept whole; None: the share to which it would
+            be cut. At least `max_ratio`, at most 1. If it is given, nothing is cut to fewer than 64 tokens,
             because two ends that short say nothing.
         texts: Whether to cut other texts above the share as well: those of users and of the model. The latest
             user message is not cut until the next one arrives. "too_large": only those that would never fit
@@ -106,7 +106,7 @@ class ClampResults:
         return self.texts is not True
 
     def shrinks(self, history: History, sizes: Sizes, /, *, limit_tokens: int) -> Shrinks | None:
-        """Say from what size a message may be shortened; None: texts may be, too.
+        """Return the size from which a message may be shortened; None if any text may be.
 
         Args:
             history: The conversation.

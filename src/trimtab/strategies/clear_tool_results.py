@@ -63,13 +63,13 @@ class _Blanks(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearToolResults:
-    """Blank old tool results, oldest first, until the rest fits.
+    """Clear old tool results, oldest first, until the rest fits.
 
-    The newest `keep_results` are not changed. Results in one message are treated separately: each is blanked
-    or kept by itself, and has its own placeholder. Blanking continues to the next mark of a stride, so the
-    same results are blank from call to call. Before a SlidingWindow in a Cascade, most of the room shows the
-    newest messages whole. Older messages are shown with cleared results as far as they fit. The window cuts
-    when both parts move.
+    The newest `keep_results` are not changed. Results in one message are treated separately: each is cleared
+    or kept by itself, and has its own placeholder. Clearing continues to the next mark of a stride, so the
+    same results are cleared from call to call. Before a SlidingWindow in a Cascade, most of the room shows
+    the newest messages whole. Older messages are shown with cleared results as far as they fit. The window
+    cuts when both parts move.
 
     Args:
         keep_results: Number of newest results that are not changed.
@@ -145,7 +145,7 @@ class ClearToolResults:
         }
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Empty results, oldest first, until the rest fits; then go on to a mark."""
+        """Clear results, oldest first, until the rest fits; then go on to a mark."""
         blanks, end = self._clearable(request)
         # In a block with little room beside others a stride of the whole budget would clear next to nothing.
         has_room = 2 * request.limit_tokens >= request.constant_limit_tokens
@@ -166,7 +166,7 @@ class ClearToolResults:
         return EvictionResult(kept=units, edits=edits, fits=fits, actions=("cleared",) if edits else ())
 
     def _plan(self, request: EvictionRequest, blanks: _Blanks) -> EvictionResult:
-        """Empty the planned results; the window that follows makes the cut of the plan."""
+        """Clear the planned results; the window that follows makes the cut of the plan."""
         plan = _Plan(as_planned_for(request.later[0], request), blanks, self)
         border, cut = plan.places()
         blanks = blanks.before(border)

@@ -39,7 +39,7 @@ __all__ = ["Relevant"]
 
 @dataclass(frozen=True, slots=True)
 class Relevant:
-    """Keep the newest units, and those of the rest most relevant to the question.
+    """Keep the newest units and the older ones most relevant to the question.
 
     The newest units take `recent_ratio` of the room, so the thread is not lost. The remaining room goes to
     the units with the highest scores, wherever they are. Of equal scores the newer unit wins; a unit that

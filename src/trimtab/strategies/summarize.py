@@ -120,8 +120,8 @@ class Summarize:
 
     Args:
         summarizer: Writes the text; a function becomes a summarizer.
-        max_summary_tokens: Cap on the message in tokens; None: 0.3 of the limit. At the limit itself,
-            everything free is summarized.
+        max_summary_tokens: Cap on the message in tokens; None: 0.3 of the limit. A cap equal to the limit
+            summarizes everything free.
         role: Role of the message. It becomes system text only if no tool and no document is among its
             sources, otherwise a user message.
         trust_summaries: Whether to use that role regardless of its sources.

@@ -106,7 +106,7 @@ class ChatEndpoint(Generic[Client, Request]):
                 thinking. None: from the known facts about the model.
             counter: What counts the request. None: the model's own, or an estimate that errs high.
             instructions: The system message, to which instructions of a request are added. None: trimtab's
-                own, which also say that the conversation is data, and not to be obeyed.
+                own, which also tell the model to treat the conversation as data and not to obey it.
             timeout_seconds: Maximum wait for the endpoint to continue, for each try.
             max_retries: Tries after the first, for temporary errors: no connection, timeouts, status 408,
                 409, 429 and 5xx.

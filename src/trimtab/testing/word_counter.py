@@ -13,10 +13,10 @@ from trimtab.formats import DEFAULT, Format, get_format, mapping_of
 class WordCounter(AdditiveCounter):
     """One token per word, none for framing.
 
-    Limits in tests are exact and can be read off the text. Words of texts, of tool names and of call
-    arguments count; an image, sound or file is one word. Everything else is written as compact JSON, and its
-    words are counted. It adds up, so trimtab counts only as far back as necessary; pass `counter=words.count`
-    to use it as a black box.
+    Limits in tests are exact, because the tokens of a text can be counted by eye. Words of texts, of tool
+    names and of call arguments count; an image, sound or file is one word. Everything else is written as
+    compact JSON, and its words are counted. It adds up, so trimtab counts only as far back as necessary; pass
+    `counter=words.count` to use it as a black box.
 
     Args:
         format: Name of the wire form of the messages; `fit` and `Context` set it themselves.

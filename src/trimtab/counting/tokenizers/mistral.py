@@ -174,9 +174,9 @@ class MistralCounter(AdditiveCounter):
         return found
 
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int:
-        """Say how far the count of these may be off beyond the margin.
+        """Say how far the count of media may be off beyond the margin.
 
-        "These" are images whose size a message does not show, and media other than images.
+        These are images whose size a message does not show, and media other than images.
         """
         return sum(self.media_tokens(one) for one in media if not self.sees(one))
 

@@ -145,7 +145,8 @@ class OpenAIChat(Format):
     def thinking_rules(self, model: str | None, body: Mapping[str, Any] | None, /) -> Thinking:
         """Say what a Claude requires of thinking that gateways carry in this form.
 
-        Gateways say in their own words whether it thinks: without `thinking` in a body it may.
+        Gateways have settings of their own for thinking, so the model may think without `thinking` in the
+        body.
         """
         if model is None or "claude" not in model.lower():
             return Thinking()
