@@ -265,7 +265,7 @@ class ListedObjects(Objects):
         if isinstance(ask.messages, Mapping):
             raise ConfigurationError(
                 "read= takes a list of objects, not a mapping: pass the objects in it, and system= and"
-                " tools= beside them",
+                " tools= separately",
                 argument="read",
             )
         check_messages(ask.messages)

@@ -212,8 +212,8 @@ class History(Transcript):
             also: Older messages that were requested.
 
         Returns:
-            Their spans in order; None if that needs the whole conversation: for a result whose call is in
-            another turn, ids of waiting calls that are not found, or parts of the conversation elsewhere.
+            Their spans in order; None if that needs the whole conversation, because the call of a result is
+            in another turn, an id of a waiting call is not found, or parts of the conversation are elsewhere.
         """
         if self._units is not None or not self._is_alone_here or not self.count:
             return None

@@ -453,7 +453,7 @@ def _counter_given(token_counter: Any) -> CounterLike | None:
     if isinstance(token_counter, str):
         if token_counter != "approximate":
             raise ConfigurationError(
-                f"Invalid token_counter shortcut {token_counter!r:.80}: it is 'approximate', a chat model or"
+                f"Invalid token_counter shortcut {token_counter!r:.80}: pass 'approximate', a chat model or"
                 " a function",
                 argument="token_counter",
             )

@@ -146,7 +146,7 @@ class RunRow:
         fate: What happened to them.
         reason: Why they were changed or evicted; None if they were kept unchanged.
         block: Name of the block they belong to; "history" in `fit`.
-        state: Whether they are pinned; otherwise the state of the first message.
+        state: "pinned" if they are pinned; otherwise the state of the first message.
         tokens_before: Their size before the fit; None if the fit did not need to know all of it.
         tokens_after: Their size in the output; None for evicted messages.
         roles: Their roles, in order, if there are one or two; empty if there are more.
@@ -169,7 +169,7 @@ class RunRow:
     block: str = "history"
     """Name of the block they belong to; "history" in `fit`."""
     state: State = "free"
-    """Whether they are pinned; otherwise the state of the first message."""
+    """"pinned" if they are pinned; otherwise the state of the first message."""
     tokens_before: int | None = None
     """Their size before the fit; None if the fit did not need to know all of it."""
     tokens_after: int | None = None

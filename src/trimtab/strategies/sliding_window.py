@@ -128,7 +128,7 @@ class SlidingWindow:
         return "all" if self.protect_roles or self.keep_cached else "newest"
 
     def reads_in(self, history: History, /) -> Reads:
-        """Say which messages the decision depends on: "newest" also if there is no mark.
+        """Say which messages the decision depends on: without a mark, the "newest".
 
         Args:
             history: The conversation.
