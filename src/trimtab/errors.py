@@ -233,8 +233,7 @@ class BudgetExceededError(ContextError):
 
     Args:
         message: The text of the error.
-        needed_tokens: The smallest size of the request in tokens, with everything evicted and shortened that
-            may be.
+        needed_tokens: Size of the request in tokens when as much as possible is evicted and shortened.
         limit_tokens: The input room in tokens.
         block: Name of the block that does not fit; "history" in `fit`.
         attempt: The closest `Fitted`, over budget, if `fit` or a `Context` raised the error. None if
@@ -256,7 +255,7 @@ class BudgetExceededError(ContextError):
     ) -> None:
         super().__init__(message)
         self.needed_tokens = needed_tokens
-        """The smallest size of the request in tokens, with everything evicted and shortened that may be."""
+        """Size of the request in tokens when as much as possible is evicted and shortened."""
         self.limit_tokens = limit_tokens
         """The input room in tokens."""
         self.block = block

@@ -90,8 +90,8 @@ def within(messages: Sequence[M], limit_tokens: int, counter: CounterLike, /) ->
 
     Raises:
         CountingError: The counter failed or returned something that is not a count.
-        ConfigurationError: The counter is not one, the limit is not a whole number, or the messages are not a
-            list.
+        ConfigurationError: `counter` is not a counter, the limit is not a whole number, or the messages are
+            not a list.
 
     Example:
         >>> from trimtab.counting import FixedCounter
@@ -237,8 +237,8 @@ def evict_messages(
         protect_roles: Messages of these roles are kept.
 
     Raises:
-        ConfigurationError: The counter is not one, the limit is not a whole number, the messages are not a
-            list, or `protect_roles` is not a sequence of role names.
+        ConfigurationError: `counter` is not a counter, the limit is not a whole number, the messages are
+            not a list, or `protect_roles` is not a sequence of role names.
         CountingError: The counter failed or returned something that is not a count.
         FormatError: An entry is not a message, or has a role or shape that no form knows; `.path` names it.
 

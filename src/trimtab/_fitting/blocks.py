@@ -71,12 +71,13 @@ class Block:
             context.
         content: Text, a message, a list of messages, or `{"text": …,
             "attachments": […]}`; None and [] add nothing.
-        priority: Rank: blocks of a higher rank get their room first. Cannot be
-            combined with `tier`.
+        priority: Rank: blocks of a higher rank get their room first. Cannot
+            be combined with `tier`.
         position: Place in the request: lower comes first. None: after all
             blocks that have one, in the order they were added.
-        tier: Rank and place in one: the block of a lower tier gets its room first and comes first. Cannot be
-            combined with `priority` or `position`.
+        tier: Rank and place in one: the block of a lower tier gets its room
+            first and comes first. Cannot be combined with `priority` or
+            `position`.
         min_tokens: Floor: tokens reserved for it, as long as the floors of
             all blocks fit.
         max_tokens: Cap on its tokens, which holds even when everything

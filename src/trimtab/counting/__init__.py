@@ -255,7 +255,7 @@ def measure(
         tools: Tool schemas outside a body.
 
     Raises:
-        ConfigurationError: Both a model and a counter are given, or the counter is not one.
+        ConfigurationError: Both a model and a counter are given, or `counter` is not a counter.
         UnknownNameError: The model is not registered, or there is no such wire form.
         MissingExtraError: The model's tokenizer is not installed.
         FormatError: The argument has no messages.

@@ -303,7 +303,7 @@ class Factor(NamedTuple):
 class FactorCounter(AdditiveCounter):
     """A counter that multiplies the counts of another counter by a factor, to the nearest token.
 
-    Its public methods are those of the classes made of it: an error of Python's names the class they are in.
+    Subclasses define the public methods, because Python's errors name the class in which a method is defined.
 
     Args:
         counter: Whose counts are corrected.
@@ -702,7 +702,7 @@ class UsageBaseline(AdditiveCounter):
 
         Raises:
             UsageError: The usage is not for the messages that were sent: the server compacted them first.
-            ConfigurationError: The usage or the request is not one.
+            ConfigurationError: The usage or the request has another shape.
             FormatError: A message cannot be read.
         """
         reported = usage_of(usage)

@@ -105,7 +105,7 @@ class TrimHook:
         self._send(state, (await self._trimmer.afit(messages, **self._call(state))).messages)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write the hook for a pipeline file; functions by their import paths.
+        """Write the hook for a pipeline file, with functions as their import paths.
 
         Raises:
             ConfigurationError: An option cannot be written to a file.

@@ -74,7 +74,7 @@ def replay(
         A `Replayed`: one row per call, and sums over them.
 
     Raises:
-        ConfigurationError: There is no budget, or the policy is not one.
+        ConfigurationError: There is no budget, or `policy` is not a policy.
         UnknownNameError: A model, price or kind of strategy is unknown.
         FormatError: The recording cannot be read.
 

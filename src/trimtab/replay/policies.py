@@ -138,7 +138,7 @@ def read_policy(policy: object, /) -> Any:
     """Make what data and files describe; what is none of these comes back as it is.
 
     Raises:
-        ConfigurationError: The file cannot be read, or an option is not one.
+        ConfigurationError: The file cannot be read, or an option is unknown.
         UnknownNameError: A word nobody knows.
     """
     if isinstance(policy, str | PathLike):

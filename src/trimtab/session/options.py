@@ -212,9 +212,11 @@ class SessionOptions:
             the budget is exceeded, 0 < target_ratio <= 1; 0.5 by default.
             Nothing more is evicted until the budget is exceeded again, so a
             prompt cache keeps its prefix. 1: no more is evicted than necessary.
-        strategy: "cheapest" or a `Cheapest`, in place of `target_ratio`: the depth of a cut follows from the
-            price of a prompt cache and the growth of the conversation. If the cache is cold because of the
-            time since the last message, messages that would soon be evicted are evicted then.
+        strategy: "cheapest" or a `Cheapest`, in place of `target_ratio`: the
+            depth of a cut follows from the price of a prompt cache and the
+            growth of the conversation. If the cache is cold because of the time
+            since the last message, messages that would soon be evicted are
+            evicted then.
         breakpoints: True marks each view for a provider whose prompt cache
             stores marked prefixes only; a mapping is the mark itself; see
             `fit`. False by default.

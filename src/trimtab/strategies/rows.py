@@ -81,8 +81,8 @@ class Rows:
         """All remaining units, in order. Reads the whole conversation.
 
         After a walk back from the newest (`newest_first`) that stopped early, one unit that may be evicted
-        replaces all unread ones, so the indices of units have no meaning. A strategy that needs more of it,
-        or the number of units, is asked again with all of them.
+        replaces all unread ones, so the indices of units have no meaning. A strategy that needs the contents
+        of that unit, or the number of units, is asked again with all of them.
         """
         if self._walked is not None and self.is_near:
             return self._walked

@@ -161,7 +161,7 @@ class ChatEndpoint(Generic[Client, Request]):
 
         Raises:
             BudgetExceededError: Instructions and known content alone do not fit the window.
-            FormatError: A message to read is not one.
+            FormatError: An entry to read is not a message.
             CountingError: The counter failed or returned something that is not a count.
         """
         return self._prompt.messages(request)

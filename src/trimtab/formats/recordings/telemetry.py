@@ -328,7 +328,7 @@ def _conversations(source: Source) -> list[ForeignConversation]:
         if any(key in one for one in exports for key in _LOGS):
             raise FormatError(f"logs of OTLP ({_LOGS[0]!r}) are not read: export spans, with {_INPUT!r}")
         raise FormatError(
-            f"no span has {_INPUT!r}: instrumentations record what was sent only where they are told to"
+            f"no span has {_INPUT!r}: instrumentations record messages only if you enable it"
         )
     chains = _Chains()
     for call in sorted(found, key=lambda one: one.begun or 0.0):
