@@ -327,9 +327,7 @@ def _conversations(source: Source) -> list[ForeignConversation]:
         exports = [source] if isinstance(source, Mapping) else source
         if any(key in one for one in exports for key in _LOGS):
             raise FormatError(f"logs of OTLP ({_LOGS[0]!r}) are not read: export spans, with {_INPUT!r}")
-        raise FormatError(
-            f"no span has {_INPUT!r}: instrumentations record messages only if you enable it"
-        )
+        raise FormatError(f"no span has {_INPUT!r}: instrumentations record messages only if you enable it")
     chains = _Chains()
     for call in sorted(found, key=lambda one: one.begun or 0.0):
         chains.add(call)
