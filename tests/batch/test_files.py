@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.batch.conversations import lines_of, table_of
+from tests.recorded_logs import claude_session, codex_lines
 from trimtab import Budget, fit, observe
 from trimtab.batch import BatchSummary, BatchTask, count_table, fit_table, run_batch
 from trimtab.errors import BatchError, ConfigurationError, ContextError
@@ -1154,6 +1155,25 @@ def test_a_line_without_messages_says_its_keys_and_the_option(tmp_path: Path, li
     begin = f"the line has no key 'messages' (its first keys: {', '.join(line) or 'none'})"
     assert row["error"]["message"].startswith(begin)
     assert row["error"]["message"].endswith("column= (--column)")
+
+
+@pytest.mark.parametrize(
+    ("lines", "what"),
+    [
+        (claude_session(), "a line of Claude Code's log: read_foreign(messages) of trimtab.formats reads it"),
+        (codex_lines({"model": "m", "input": CHAT}), "a line of Codex's log: read_foreign(messages)"),
+    ],
+    ids=["claude_code", "codex"],
+)
+def test_a_log_of_an_agent_is_told_line_by_line(
+    tmp_path: Path, lines: list[dict[str, Any]], what: str
+) -> None:
+    """A row is a whole conversation, so each line is set aside with what reads the file."""
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    run_batch(COUNT, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1)
+    first = _read(tmp_path / "out.jsonl")[0]
+    assert first["error"]["message"].startswith(f"it is {what}")
+    assert first["error"]["message"].endswith("a row must be a whole conversation")
 
 
 def test_nested_columns_come_into_lines_without_keys_that_are_null(tmp_path: Path) -> None:

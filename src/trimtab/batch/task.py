@@ -42,6 +42,7 @@ from trimtab.budget import Budget, BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError, option, phrase
 from trimtab.formats import Format, SystemLike, ToolSchema, detect, formats, get_format
+from trimtab.formats.programs import said_of
 from trimtab.formats.trainers import BESIDE, check_columns, is_shaped
 from trimtab.replay import PolicyLike
 
@@ -392,6 +393,8 @@ class BatchTask(Options):
                         " or write Parquet"
                     )
                 if not self._has_conversation(value):
+                    if (said := said_of(value)) is not None:
+                        raise FormatError(f"{said}; a row must be a whole conversation")
                     keys = ", ".join([*value][:9]) or "none"
                     raise FormatError(
                         f"the line has no key {self.column!r} (its first keys: {keys}): name the key of its"

@@ -355,9 +355,15 @@ _PREFERENCES: _Refused = (
         " and keep the rows where both are kept",
     ),
     (
-        ("chosen", "rejected"),
+        ("prompt", "chosen", "rejected"),
         "it is a row of preferences, with two answers: fit one of each, {'messages': [*row['prompt'],"
-        " *row['chosen']]} and the same with 'rejected', and keep the rows where both are kept",
+        " *row['chosen']]} and the same with 'rejected', and keep the rows where both are kept; a text is"
+        " written as {'role': 'user', 'content': row['prompt']} or {'role': 'assistant', ...} first",
+    ),
+    (
+        ("chosen", "rejected"),
+        "it is a row of preferences, with two answers: fit one of each, {'messages': row['chosen']} and the"
+        " same with 'rejected', and keep the rows where both are kept",
     ),
 )
 _REFUSED: _Refused = (
@@ -373,8 +379,18 @@ _REFUSED: _Refused = (
     ),
     (
         ("text",),
-        "it is a text, of which no turn can leave: write {'messages': [{'role': ..., 'content': ...}]}, or"
-        " cut it into pieces before",
+        "it is a text, of which no turn can be evicted: write {'messages': [{'role': ..., 'content': ...}]},"
+        " or cut it into pieces before",
+    ),
+    (
+        ("prompt", "completions", "labels"),
+        "it is an answer in steps that are judged one by one: write {'messages': [{'role': 'user', 'content':"
+        " row['prompt']}, {'role': 'assistant', 'content': '\\n'.join(row['completions'])}]}",
+    ),
+    (
+        ("prompt",),
+        "it is a prompt without an answer, so nothing in it is trained on: fit it as a request, without"
+        " --for training (purpose='training'), or name the key of its conversation with column= (--column)",
     ),
 )
 """Keys of rows that are told and not read, and what to write in their place."""

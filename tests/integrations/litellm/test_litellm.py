@@ -439,10 +439,10 @@ def test_a_stored_prompt_is_refused_by_its_name(served: Provider) -> None:
     """Its messages are put in where no callback sees them; that is no call by position."""
     litellm.callbacks = [TrimHandler(400)]
     call: Any = {"model": "openai/gpt-4o", "api_base": f"{served.address}/v1", **KEYS}
-    with pytest.raises(ConfigurationError, match=r"_id='greeting' names a stored prompt .* no messages="):
+    with pytest.raises(ConfigurationError, match=r"_id='greeting' names a stored prompt, .* no messages="):
         asyncio.run(litellm.acompletion(prompt_id="greeting", **call))
     nothing: Any = None
-    with pytest.raises(ConfigurationError, match=r"'pmpt_1'\} names a stored prompt .* no input="):
+    with pytest.raises(ConfigurationError, match=r"'pmpt_1'\} names a stored prompt, .* no input="):
         asyncio.run(litellm.aresponses(input=nothing, prompt={"id": "pmpt_1"}, **call))
     assert served.bodies == []
 

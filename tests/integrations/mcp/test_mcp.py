@@ -286,7 +286,7 @@ def test_a_long_message_is_read_part_by_part() -> None:
     ("given", "words"),
     [
         ({"session": "ada"}, "pass either query"),
-        ({"session": "ada", "query": "order", "id": "x"}, "one of them"),
+        ({"session": "ada", "query": "order", "id": "x"}, "pass either query, words to search for, or id"),
         ({"session": "adda", "query": "order"}, "did you mean 'ada'"),
         ({"session": "ada", "id": "nobody"}, "'nobody'"),
         ({"session": "ada", "query": "order", "max_tokens": 99}, "100 to 8,000"),
