@@ -248,8 +248,8 @@ class ModelFacts:
         media: Charges for images, sound, video and files.
         margins: (wire form, margin) pairs for forms that are known less well, or better.
         margin: How far counts of requests beyond plain text may be off; None if unknown.
-        open_weights: Whether hosts other than its maker serve it, whose window may be smaller: a name with a
-            host's prefix gives these facts without their limits.
+        open_weights: Whether hosts other than its maker serve it. Their windows may be smaller, so a name
+            with a host's prefix gives these facts without the limits.
         counted_as: The known model it is counted as, for a name that only shows its maker; None for a known
             model.
         source: Source of window and output limit.

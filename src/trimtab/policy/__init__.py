@@ -1,7 +1,7 @@
 """Policies: a whole `Context` as plain data, in TOML, in JSON or as a mapping.
 
-A policy says how to fit a request, but not what is in it: budget, model, blocks with their options and
-strategies. The blocks of a loaded policy are empty; fill them with `Context.replace`.
+A policy says how to fit a request: budget, model, blocks with their options and strategies. It does not say
+what is in the request. The blocks of a loaded policy are empty; fill them with `Context.replace`.
 """
 
 from __future__ import annotations
