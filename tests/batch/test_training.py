@@ -127,7 +127,7 @@ def test_answers_of_weight_0_are_not_trained_on() -> None:
         assert row["error"]["type"] == "NoTargetError"
         assert row["error"]["message"].endswith("weight 0, or train false, for all 1")
     (row,) = fit_rows([[U]], 99)
-    assert row["error"]["message"] == "no answer of the row is trained on: there is none"
+    assert row["error"]["message"] == "no answer of the row is trained on: it has none"
 
 
 def test_what_tells_the_trainer_alone_something_costs_nothing() -> None:
@@ -362,13 +362,13 @@ REFUSED: list[tuple[Any, str]] = [
     ({"input": [U], "output": "A"}, "{'messages': [*row['input'], {'role': 'assistant',"),
     ({"text": "<|im_start|>user"}, "it is a text, of which no turn can be evicted: write"),
     ({"segments": [{"label": True, "text": "a"}]}, "Axolotl's input_output"),
-    ({"instruction": "a", "output": ["b", "c"]}, "'output' are texts"),
-    ({"instruction": "a", "output": "b", "history": [["c"]]}, "pairs of two texts: write"),
+    ({"instruction": "a", "output": ["b", "c"]}, "'output' must be texts"),
+    ({"instruction": "a", "output": "b", "history": [["c"]]}, "a list of pairs of texts: write"),
     ({"conversations": tagged("human", "function")}, "rename it, or write"),
     ({"conversations": [H, {"from": "gpt", "value": None}]}, "entry 1 needs a text under 'value'"),
     ({"conversations": "no list"}, "must be a list of messages"),
     ({"conversations": [H, G], "tools": "no JSON"}, "the text under 'tools' is not JSON"),
-    ({"conversations": [H, G], "tools": "{}"}, "no list of tools"),
+    ({"conversations": [H, G], "tools": "{}"}, "must be a list of tools"),
     ({"conversations": [H, G], "system": 5}, "'system' must be a text or a list of parts, not 5"),
 ]
 
@@ -463,7 +463,7 @@ def test_a_column_that_is_a_part_of_each_row_is_refused(
     table = pa.table({name: [json.dumps([U, A])] for name in names})
     with pytest.raises(
         ConfigurationError,
-        match=f"column '{column}' holds one part of each conversation, and {others} beside",
+        match=f"column '{column}' holds one part of each conversation, and {others} the rest",
     ):
         fit_table(table, budget=99, counter="chars:4", purpose="training", column=column)
     assert fit_table(table, budget=99, counter="chars:4", column=column).num_rows == 1
