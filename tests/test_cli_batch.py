@@ -335,7 +335,7 @@ def test_rows_are_counted_by_the_template_of_a_model(lines: Path, tmp_path: Path
         assert (line["messages"], line["tokens_after"]) == (CASE[2:], expected)
     options = ("fit", lines, tmp_path / "no.jsonl", "--budget", "99", "--template")
     found = run(*options, folder, "--counter", "chars:4")
-    assert (found.exit_code, "give one of them" in found.output) == (2, True)
+    assert (found.exit_code, "pass one of them" in found.output) == (2, True)
     found = run(*options, folder, "--model", "gpt-4o", "--calibration", lines)
     assert (found.exit_code, "--calibration corrects another" in found.output) == (2, True)
     found = run(*options, folder / "none.jinja")

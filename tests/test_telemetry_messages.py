@@ -484,11 +484,11 @@ _ASKED = [{"key": "gen_ai.input.messages", "value": {"stringValue": json.dumps([
         ),
         (
             [{"attributes": {"gen_ai.input.messages": [QUESTION], "gen_ai.tool.definitions": "3"}}],
-            "tools are a list",
+            "tools must be a list",
         ),
         (
             [{"attributes": {"gen_ai.input.messages": [QUESTION], "gen_ai.tool.definitions": "[3]"}}],
-            "tool is a mapping",
+            "tool must be a mapping",
         ),
         ([_held("gen_ai.usage.input_tokens", float("inf"))], "must be a whole number, not inf"),
         ([{"startTimeUnixNano": "9" * 400, **_held("a", 1)}], "startTimeUnixNano of a span must be a time"),
