@@ -258,4 +258,4 @@ def _check_at_once(name: str, function: Any) -> None:
     if not callable(function):
         raise ConfigurationError(f"{name} must be callable, not {function!r}", argument=name)
     if answers_later(function):
-        raise ConfigurationError(f"{name} must be synchronous, not async", argument=name)
+        raise ConfigurationError(f"{name} must be synchronous, and is async", argument=name)
