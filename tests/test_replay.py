@@ -563,7 +563,7 @@ def test_sessions_need_calls_that_go_on_from_each_other() -> None:
     """Bodies that were trimmed already are no conversation."""
     for later in ("u1", "u5"):
         bodies = [{"messages": talk("u5 a3 u1")}, {"messages": talk(later)}]
-        with pytest.raises(ConfigurationError, match="go on"):
+        with pytest.raises(ConfigurationError, match="do not continue each other"):
             played(bodies, "session", budget=200)
 
 
