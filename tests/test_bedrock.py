@@ -30,7 +30,7 @@ from trimtab import (
     validate,
 )
 from trimtab.conversation import group
-from trimtab.counting import CharCounter, RemoteCounter, counter_for, measure
+from trimtab.counting import CharCounter, EstimateCounter, RemoteCounter, counter_for, measure
 from trimtab.errors import FormatError
 from trimtab.formats import detect, get_format
 from trimtab.testing import WordCounter, request_bodies
@@ -214,6 +214,31 @@ def test_a_message_parted_by_a_repair_has_its_cache_point_once() -> None:
     ]
     mended = repair([*said, user("d")], format="bedrock").messages
     assert mended[2] == user(result("A", "x"), POINT, "b")
+
+
+def test_a_point_behind_reasoning_leaves_with_a_repair() -> None:
+    """The service refuses one there."""
+    thought = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s"}}}
+    point = {"cachePoint": {"type": "default"}}
+    said = [user("a"), {"role": "assistant", "content": [thought, point, {"text": "b"}]}, user("c")]
+    mended = repair(said, format="bedrock").messages
+    assert mended[1]["content"] == [thought, {"text": "b"}]
+    assert judge("bedrock", {"messages": mended}) == []
+
+
+def test_a_block_of_a_result_with_two_kinds_costs_both() -> None:
+    """Where a history is counted from the newest back, too."""
+    both = {"text": "a", "json": {"a": "b" * 400}}
+    said = [user("hi"), model(call("t")), user(result("t", both))]
+    counter = EstimateCounter(format=FORM)
+    assert fit(said, 10_000, counter=counter).report.tokens_after == counter.count(said) > 150
+
+
+def test_system_text_that_comes_first_is_a_fault_of_its_place() -> None:
+    """The request has it beside the messages; each such message is named."""
+    said = [{"role": "system", "content": [{"text": text}]} for text in "ab"]
+    found = validate([*said, user("hi")], format="bedrock")
+    assert [(one.index, one.rule) for one in found] == [(0, "misplaced_system"), (1, "misplaced_system")]
 
 
 def test_too_many_cache_points_of_the_input_are_no_new_fault() -> None:

@@ -336,10 +336,28 @@ def test_marks_are_within_the_budget_or_left_out(counter: Any) -> None:
         fitted = fit(talk, limit, counter=counts, format="anthropic", breakpoints=True)
         number = len(marks_of(fitted.messages))
         seen.add(number)
-        assert counts(fitted.messages) == fitted.report.tokens_after <= limit
+        assert counts(fitted.messages) == fitted.tokens_after <= limit
+        assert fitted.report.tokens_after == fitted.tokens_after
         assert not number or places(fitted.messages)[-1] == len(talk) - 1
         assert any("no room" in note for note in fitted.report.notes) == (number < 2)
     assert seen == {0, 1, 2}
+
+
+def test_without_its_marks_a_fit_gives_the_objects_it_was_given() -> None:
+    """What an adapter stores has no marks, and is what the framework made."""
+    said = [(one["role"], one["content"]) for one in chat(3)]
+    fitted = fit(
+        said,
+        9_000,
+        counter=CharCounter(4),
+        format="anthropic",
+        breakpoints=True,
+        read=lambda one: {"role": one[0], "content": one[1]},
+        write=lambda one, messages: [(each["role"], each["content"]) for each in messages],
+    )
+    stored = fitted.settlement.without_marks().messages
+    assert len(stored) == len(said)
+    assert all(one is other for one, other in zip(stored, said, strict=True))
 
 
 def test_fitting_what_came_out_again_changes_nothing() -> None:

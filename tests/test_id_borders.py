@@ -8,13 +8,16 @@ import pytest
 
 from trimtab import validate
 
+PARTS = [{"type": "text", "text": "I look."}]
 
-def chat(call_id: str) -> list[dict[str, Any]]:
-    """Write a call and its result in Chat."""
+
+def chat(call_id: str, **more: Any) -> list[dict[str, Any]]:
+    """Write a call and its result in Chat; `more` are other keys of its message."""
     function = {"name": "f", "arguments": "{}"}
+    called = {"id": call_id, "type": "function", "function": function}
     return [
         {"role": "user", "content": "hi"},
-        {"role": "assistant", "tool_calls": [{"id": call_id, "type": "function", "function": function}]},
+        {"role": "assistant", "tool_calls": [called], **more},
         {"role": "tool", "tool_call_id": call_id, "content": "ok"},
     ]
 
@@ -42,6 +45,8 @@ def anthropic(call_id: str) -> list[dict[str, Any]]:
     [
         ({"model": "gpt-4o", "messages": chat("x" * 40)}, "openai_chat", True),
         ({"model": "gpt-4o", "messages": chat("x" * 41)}, "openai_chat", False),
+        ({"model": "gpt-4o", "messages": chat("x" * 40, content=PARTS)}, "openai_chat", True),
+        ({"model": "gpt-4o", "messages": chat("x" * 41, content=PARTS)}, "openai_chat", False),
         (responses("x" * 64), "openai_responses", True),
         (responses("x" * 65), "openai_responses", False),
         (anthropic("toolu_1-A"), "anthropic", True),

@@ -236,3 +236,21 @@ def test_what_is_no_number_of_a_message_is_refused(seqs: Any) -> None:
         ConfigurationError, match=r"remove takes the numbers of messages, such as element\.seq"
     ):
         fit([user(), call("A"), result("A")], 99, counter=WORDS, on_trim=lambda context: context.remove(seqs))
+
+
+def test_an_element_in_place_of_its_number_is_told_what_to_write() -> None:
+    """As a mapping it would be read as a row of its keys."""
+    with pytest.raises(ConfigurationError, match=r"write element\.seq, not the element itself"):
+        fit([user(), call("A"), result("A")], 99, counter=WORDS, on_trim=lambda it: it.remove({"seq": 0}))  # type: ignore[dict-item]
+
+
+def test_a_number_that_looks_like_a_row_is_one_number() -> None:
+    """As numpy's arrays without dimensions are, which cannot be walked through."""
+
+    class Cell(Whole):
+        def __iter__(self) -> Iterator[Any]:
+            raise TypeError("iteration over a 0-d array")
+
+    messages = [user(), call("A"), result("A"), user()]
+    fitted = fit(messages, 99, counter=WORDS, on_trim=lambda context: context.remove(Cell(0)))
+    assert fitted.messages == messages[1:]

@@ -64,6 +64,18 @@ def test_a_tool_reads_the_same_in_every_shape(tool: Any) -> None:
     assert counted[2] == counted[3]
 
 
+def test_a_schema_with_a_key_of_its_own_called_json_stays_whole() -> None:
+    """Only under `inputSchema` does Bedrock wrap the schema in one."""
+    schema = {**SCHEMA, "json": {"type": "object", "properties": {}}}
+    assert read_tools([{**SAID, "parameters": schema}]) == [Tool(**SAID, schema=schema)]
+
+
+@pytest.mark.parametrize("key", ["outputSchema", "output_schema", "responseJsonSchema"])
+def test_a_schema_of_results_is_none_of_arguments(key: str) -> None:
+    """A function without arguments that says what it returns is no function whose schema got lost."""
+    assert read_tools([{**SAID, key: {"type": "object"}}]) == [Tool(**SAID, schema={})]
+
+
 @pytest.mark.parametrize("form", formats())
 def test_what_a_form_writes_is_read_again(form: str) -> None:
     """`Format.tool_schema` and this are each other's other way."""

@@ -48,7 +48,7 @@ BEDROCK = (
     ),
     module(
         "formats/bedrock/faults.py",
-        "test_validity_and_judge.py",
+        "test_validity_and_judge.py test_bedrock.py",
         ("faults_of", "found += _front_faults(messages)", "pass"),
         ("_Run.faults", "if call_id in self._last_calls:", "if False:"),
         ("_Run.faults", "past_results = True", "past_results = False"),
@@ -75,7 +75,7 @@ BEDROCK = (
     ),
     module(
         "formats/bedrock/walk.py",
-        "properties/test_walk.py test_near_cut.py",
+        "properties/test_walk.py test_near_cut.py test_bedrock.py",
         ("Walk._plain_blocks", "or len(results) != _count_said(blocks)", ""),
         ("Walk._plain_blocks", "if len(calls) > 1:", "if len(calls) > 2:"),
         ("Walk._plain_blocks", 'last == "reasoningContent"), tokens', "False), tokens"),

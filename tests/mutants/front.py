@@ -332,7 +332,7 @@ FRONT = (
     ),
     module(
         "_fitting/callbacks.py",
-        "test_trimming.py test_context_trim.py",
+        "test_trimming.py test_context_trim.py test_numbers_of_any_make.py",
         (
             "TrimContext.message_elements",
             "for index in range(self._lead, self._stop)",
