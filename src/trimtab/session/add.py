@@ -220,7 +220,7 @@ def require_stored(core: Core, messages: Sequence[Dict], ids: Sequence[str]) -> 
     events = yield from read_stored(core, messages, ids)
     if events is None:
         raise ConfigurationError(
-            f"session {core.session!r} has a message of id {ids[0]!r} and not all that were given with it:"
+            f"session {core.session!r} has message {ids[0]!r}, but not all messages passed with it:"
             " nothing was added. A retry repeats the same messages; use new ids for new messages"
         )
     return events
