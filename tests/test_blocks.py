@@ -28,8 +28,8 @@ from trimtab.testing import WordCounter
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"name": ""}, "the name of a block must be a text, not empty, and not ''"),
-        ({"name": None}, "the name of a block must be a text, not empty, and not None"),
+        ({"name": ""}, "the name of a block must be a non-empty text, not ''"),
+        ({"name": None}, "the name of a block must be a non-empty text, not None"),
         ({"priority": None}, "priority must be a finite number, not None"),
         ({"priority": True}, "priority must be a finite number, not True"),
         ({"priority": math.inf}, "priority must be a finite number, not inf"),

@@ -141,7 +141,7 @@ class Block:
         put = object.__setattr__
         if not isinstance(self.name, str) or not self.name:
             raise ConfigurationError(
-                f"the name of a block must be a text, not empty, and not {reprlib.repr(self.name)}",
+                f"the name of a block must be a non-empty text, not {reprlib.repr(self.name)}",
                 argument="name",
             )
         check = _Check(self.name)

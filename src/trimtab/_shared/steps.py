@@ -169,6 +169,7 @@ def relay(steps: Steps[T], answer: Callable[[Any], Steps[Any]]) -> Steps[T]:
         while True:
             try:
                 given = (yield question) if isinstance(question, Pause) else (yield from answer(question))
+            # It is the operation's: what it does not catch comes out of `throw`.
             except Exception as error:
                 question = steps.throw(error)
             else:
