@@ -372,11 +372,11 @@ def _with_hidden(core: Core, working_set: WorkingSet, facts: Sequence[Finding]) 
     in_order = sorted(same, key=lambda event: event.version)
     hidden = {fact_key(one.data["text"]): known_fact(one) for one in in_order if one.version in force}
 
-    def checked(one: Finding) -> Finding:
+    def confirm(one: Finding) -> Finding:
         old = None if one.old is not None else hidden.get(fact_key(one.fact.text))
         return one if old is None else _again(one.fact, old)
 
-    return list(map(checked, facts))
+    return list(map(confirm, facts))
 
 
 def _line(text: str) -> str:

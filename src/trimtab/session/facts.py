@@ -108,7 +108,7 @@ class FactChain:
             self._superseded.add(now.data["supersedes"])
         return found
 
-    def named(self) -> Steps[list[KnownFact]]:
+    def read_best(self) -> Steps[list[KnownFact]]:
         """Read the facts that the answer read last names as the best before it, in force or not, in order."""
         ids = tuple(self.best or ())
         events: list[Event] = yield LoadRequest(session=self._session, ids=ids)
@@ -214,8 +214,8 @@ def best_facts(
     while chain.best is None and (answer := (yield from chain.next())) is not None:
         found += answer
     if chain.best is not None:
-        named = yield from chain.named()
-        both = _ranked([*found, *filter(chain.has, named)])
+        named = yield from chain.read_best()
+        both = _by_rank([*found, *filter(chain.has, named)])
         if chain.names_all:
             return BestFacts(both, is_complete=True)
         # What was not named ranks below all that was; among what is newer, some may rank below it.
@@ -224,10 +224,10 @@ def best_facts(
             return BestFacts(above, is_complete=False)
         while (answer := (yield from chain.next())) is not None:
             found += answer
-    return BestFacts(_ranked(found), is_complete=True)
+    return BestFacts(_by_rank(found), is_complete=True)
 
 
-def _ranked(facts: Iterable[KnownFact]) -> list[KnownFact]:
+def _by_rank(facts: Iterable[KnownFact]) -> list[KnownFact]:
     return sorted(facts, key=lambda one: one.rank)
 
 

@@ -288,6 +288,7 @@ _EXAMPLES = {
     "pin": (f"pin {_IN} EVENT_ID",),
     "pop": (f"pop {_IN}",),
     "recall": (f"recall {_IN} 'disk full' --output text",),
+    "facts": (f"facts {_IN} --output text",),
     "redact": (f"redact {_IN} EVENT_ID", f"redact {_IN} --where '[0-9]{{16}}'"),
     "show": (f"show {_IN} --output text", f"show {_IN} --report --output text"),
     "stats": (f"stats {_IN} --output text",),
