@@ -26,6 +26,7 @@ class Moody:
 
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw
+        self.whim = random.Random(7)
         self.failing = False
         self.read: list[str] = []
         self.found: list[str] = []
@@ -42,10 +43,10 @@ class Moody:
                 known = [fact.text for fact in request.known]
                 old = self.draw.choice(known) if known and self.draw.random() < 0.3 else None
                 word = next(word for word in text.split() if "secret" in word)
-                weight = self.draw.choice([0.5, 1, 1, 1, 2])
+                weight = self.whim.choice([0.5, 1, 1, 1, 2])
                 found.append(Fact(text=f"noted {word}", sources=[id], supersedes=old, weight=weight))
-                if self.found and self.draw.random() < 0.3:
-                    found.append(Fact(text=self.draw.choice(self.found).upper(), weight=weight))
+                if self.found and self.whim.random() < 0.3:
+                    found.append(Fact(text=self.whim.choice(self.found).upper(), weight=weight))
         self.found += [fact.text for fact in found if fact.text.islower()]
         return found
 
@@ -161,7 +162,8 @@ def test_facts_hold_through_any_order_of_operations(seed: int) -> None:
         shown = [fact.text for fact in session.facts]
         best, others = expected[: len(shown)], expected[len(shown) :]
         assert shown == [one.data["text"] for one in sorted(best, key=age)]
-        assert not others or session.token_breakdown.facts + 3 > 30 or not shown
+        line = 3 + (others[:1] != [] and others[0].data["origin"] != "user")  # it names another's
+        assert not others or not shown or session.token_breakdown.facts + line > 30
         found = {one.version for one in session.recall("noted", 200) if one.kind == "fact"}
         texts = {one.data["text"].casefold() for one in best}
         hidden = {one.data["text"].casefold(): one.version for one in sorted(others, key=newest)}
