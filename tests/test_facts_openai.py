@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import openai
@@ -38,6 +39,7 @@ def facts(*rows: dict[str, Any]) -> Reply:
 
 MOVED = {"text": "Ada lives in Porto", "sources": [1], "supersedes": 1}
 CAT = {"text": "Ada's cat is 7", "sources": [2, 3, 0], "supersedes": None}
+NAMED = {"text": "She is Ada", "kind": "name", "sources": [1], "supersedes": None}
 
 
 def ask(server: ChatServer, request: FactRequest = REQUEST, **options: Any) -> list[Fact]:
@@ -79,6 +81,42 @@ def test_numbers_of_an_answer_become_ids_and_known_facts(ask: Any) -> None:
 
 
 @both_colours
+def test_the_kind_of_a_fact_gives_its_weight(ask: Any) -> None:
+    """Names, limits and preferences weigh more than what is left of small talk; a kind of no list is none."""
+    kinds = [
+        "name",
+        "limit",
+        "preference",
+        "decision",
+        "value",
+        "question",
+        "other",
+        "gossip",
+        None,
+        7,
+        ["a"],
+    ]
+    with chat_server(facts(*(NAMED | {"kind": kind} for kind in kinds))) as server:
+        found = ask(server)
+        (body,) = server.bodies
+    assert [fact.weight for fact in found] == [2, 2, 2, 1, 1, 1, 0.5, 1, 1, 1, 1]
+    assert [fact.kind for fact in found] == [*kinds[:7], None, None, None, None]
+    schema = body["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["facts"]["items"]["properties"]["kind"]["enum"] == kinds[:7]
+    assert all(f"- {kind}: " in body["messages"][0]["content"] for kind in kinds[:7])
+
+
+@both_colours
+def test_known_facts_that_are_said_again_are_returned_again(ask: Any) -> None:
+    """By their numbers, with their text and weight; one that names nothing is passed over."""
+    known = [replace(KNOWN[0], weight=0.5), KNOWN[1]]
+    with chat_server(said(json.dumps({"facts": [CAT], "again": [1, 3, 0, "2"]}))) as server:
+        found = ask(server, replace(REQUEST, known=known))
+    assert found[1:] == [Fact(text="Ada lives in Bergen", weight=0.5)]
+    assert found[0].text == "Ada's cat is 7"
+
+
+@both_colours
 def test_what_passes_is_tried_again_and_no_more_than_asked(ask: Any) -> None:
     """By the client, as for summaries."""
     with chat_server(failed(503), facts(CAT)) as server:
@@ -96,6 +134,7 @@ def test_what_passes_is_tried_again_and_no_more_than_asked(ask: Any) -> None:
         (said("[]"), "a list of facts"),
         (said('{"facts": [{"sources": []}]}'), "a list of facts"),
         (said('{"facts": ["text"]}'), "a list of facts"),
+        (said('{"facts": [], "again": 1}'), "a list of facts"),
         (said('{"facts": [', finish_reason="length"), "cut off at 200"),
         (said(None, refusal="no"), "refused to write facts"),
         (said(""), "no text"),

@@ -86,7 +86,7 @@ def test_each_message_that_leaves_is_read_once(summarizer: Any) -> None:
 
 
 def test_facts_stand_between_anchors_and_summary_marked_and_counted() -> None:
-    """The newest that fit, a line each; the report and the status say how many did not."""
+    """The oldest that fit, a line each; the report and the status say how many did not."""
     session = session_with(
         Extractor(), summarizer=lambda messages: "short", system="Be kind.", anchors=[user("Plan: none.")]
     )
@@ -104,7 +104,7 @@ def test_facts_stand_between_anchors_and_summary_marked_and_counted() -> None:
     assert view[3]["content"].startswith('<summary of="')
     said = [event.data["text"] for event in session.history(kinds=("fact",))]
     assert 3 < len(shown) < len(said)
-    assert shown == said[-len(shown) :]
+    assert shown == said[: len(shown)]
     status = session.status()
     assert (status.facts, status.hidden_facts) == (len(shown), len(said) - len(shown))
     assert session.token_breakdown.facts == WORDS.count([view[2]]) <= 40
@@ -157,7 +157,7 @@ def test_a_smaller_budget_shows_fewer_and_a_larger_one_more() -> None:
     assert 0 < len(fewer) < len(most)
     assert session.token_breakdown.facts <= 30
     session.set_budget(600)
-    assert texts(session)[-len(most) :] == most or len(texts(session)) >= len(most)
+    assert texts(session)[: len(most)] == most
 
 
 def test_what_is_known_is_not_said_again_and_what_changed_is_replaced() -> None:
@@ -243,23 +243,25 @@ def test_facts_are_found_by_recall_once_they_are_out_of_view() -> None:
     """Those in force; neither those in view, nor superseded, undone or redacted ones."""
     session = session_with(Extractor())
     talk(session, 0, 60)
-    first = next(session.history(kinds=("fact",)))
-    assert first.data["text"] == "saw thing0"
-    assert session.recall("saw thing0")[0].kind == "fact"
-    newest = session.facts[-1].text
-    assert all(one.kind == "message" for one in session.recall(newest) if newest in str(one.data))
-    answer = session.recall_tool()(query="saw thing0")
-    assert answer.startswith(f'<recalled of="fact {first.version}" by="trimtab">\nsaw thing0\n</recalled>')
-    session.redact(first.data["sources"])
-    assert "thing0" not in str([one.data for one in session.history(kinds=None)])
-    assert not [one for one in session.recall("thing0") if one.kind == "fact"]
+    *_, last = session.history(kinds=("fact",))
+    text = last.data["text"]
+    word = text.split()[1]
+    assert text not in texts(session)
+    assert session.recall(text)[0].kind == "fact"
+    shown = session.facts[-1].text
+    assert all(one.kind == "message" for one in session.recall(shown) if shown in str(one.data))
+    answer = session.recall_tool()(query=text)
+    assert answer.startswith(f'<recalled of="fact {last.version}" by="trimtab">\n{text}\n</recalled>')
+    session.redact(last.data["sources"])
+    assert word not in str([one.data for one in session.history(kinds=None)])
+    assert not [one for one in session.recall(word) if one.kind == "fact"]
 
 
 def test_what_is_in_force_out_of_view_is_not_kept_twice() -> None:
-    """However often it is said: the log has it once, and what it says fills no answer of `recall`."""
+    """However often it is said: one is in force, and what it says fills no answer of `recall`."""
 
     def find(request: FactRequest) -> list[Fact]:
-        said = [Fact(text=f"day {len(extractor.requests)} has {words(9)}") for _ in range(2)]
+        said = [Fact(text=f"day {len(extractor.requests)} {at} has {words(9)}", weight=2) for at in range(4)]
         return [Fact(text="The order number is 7741"), *said, Fact(text="the ORDER number is 7741.")]
 
     extractor = Extractor(find)
@@ -269,9 +271,12 @@ def test_what_is_in_force_out_of_view_is_not_kept_twice() -> None:
     assert len(extractor.requests) > 5
     assert not any("7741" in one.text for one in session.facts)
     facts = [one for one in session.history(kinds=("fact",)) if "7741" in one.data["text"]]
-    assert len(facts) == 1
+    assert [one.data.get("confirmations", 0) for one in facts] == [*range(len(extractor.requests))]
+    assert {one.data["text"] for one in facts} == {"The order number is 7741"}
+    new = [one.data["facts"] for one in session.history(kinds=("facts",))]
+    assert session.status().facts + session.status().hidden_facts == sum(new)
     found = session.recall("order number 7741", 5)
-    assert facts[0] in found
+    assert facts[-1] in found
     assert [one.kind for one in found].count("fact") == 1
     assert "my order number is 7741" in [one.data.get("message", {}).get("content") for one in found]
 
@@ -281,16 +286,20 @@ def test_what_was_taken_back_may_be_said_again() -> None:
     extractor = Extractor(lambda request: [Fact(text="tea", sources=request.ids[:1])])
     session = session_with(extractor, max_fact_tokens=1)
     talk(session, 0, 40)
-    (first,) = session.history(kinds=("fact",))
+    first = next(session.history(kinds=("fact",)))
     session.redact(first.data["sources"])
+    assert not [one for one in session.recall("tea") if one.kind == "fact"]
+    before = session.version
     talk(session, 40, 80)
-    _, second = session.history(kinds=("fact",))
+    second = next(session.history(after=before, kinds=("fact",)))
+    assert "confirmations" not in second.data
     while session.status().hidden_facts:
         session.undo()
+    before = session.version
     talk(session, 80, 120)
-    *_, third = session.history(kinds=("fact",))
-    assert third.version > second.version
-    assert [one for one in session.recall("tea") if one.kind == "fact"] == [third]
+    third, *_ = told = list(session.history(after=before, kinds=("fact",)))
+    assert "confirmations" not in third.data
+    assert [one for one in session.recall("tea") if one.kind == "fact"] == told[-1:]
 
 
 def test_recall_gives_facts_of_one_text_once_the_newest() -> None:
@@ -299,8 +308,9 @@ def test_recall_gives_facts_of_one_text_once_the_newest() -> None:
     def find(request: FactRequest) -> list[Fact]:
         asked = len(extractor.requests)
         old = next((fact.text for fact in request.known if asked == 8), None)
-        texts = {1: "lives in Lisbon", 8: "lives in Lisbon"}
-        return [Fact(text=texts.get(asked, f"day {asked} has {words(9)}"), supersedes=old)]
+        if asked in (1, 8):
+            return [Fact(text="lives in Lisbon", supersedes=old)]
+        return [Fact(text=f"day {asked} has {words(9)}", weight=2)]
 
     extractor = Extractor(find)
     session = session_with(extractor)
@@ -318,10 +328,11 @@ def test_redaction_takes_its_facts_and_no_others(summarizer: Any) -> None:
     session = session_with(extractor, summarizer=summarizer)
     talk(session, 0, 60)
     before, asked = texts(session), extractor.read
-    target = session.facts[1]
+    target = session.facts[-1]
+    assert target.text[-2:].isdigit(), "no other begins like it"
     session.redact(list(target.sources))
     assert target.text not in texts(session)
-    assert [text for text in before if text != target.text] == texts(session)[-len(before) + 1 :]
+    assert [text for text in before if text != target.text] == texts(session)[: len(before) - 1]
     assert target.text not in str(session.snapshot())
     assert session.status().stale_facts == 1
     assert session.status().facts + session.status().hidden_facts == len(asked) - 1
@@ -361,8 +372,9 @@ def test_a_log_that_ends_between_facts_has_none_of_them() -> None:
 def test_undo_takes_facts_back_and_they_are_asked_for_again() -> None:
     """Like a summary; an answer without facts is nothing to take back."""
     extractor = Extractor()
-    session = session_with(extractor)
+    session = session_with(extractor, max_fact_tokens=110)
     talk(session, 0, 40)
+    assert not session.status().hidden_facts
     facts, last = texts(session), extractor.requests[-1]
     event = session.undo()
     assert event.kind == "facts"
@@ -370,8 +382,9 @@ def test_undo_takes_facts_back_and_they_are_asked_for_again() -> None:
     assert not set(one.split()[-1] for one in texts(session)) & {
         message["content"].split()[1] for message in last.messages
     }
-    talk(session, 40, 42)
-    assert extractor.requests[-1].ids[0] == last.ids[0]
+    asked = len(extractor.requests)
+    talk(session, 40, 44)
+    assert extractor.requests[asked].ids[0] == last.ids[0]
     nothing = session_with(Extractor(lambda request: []))
     talk(nothing, 0, 40)
     assert [one.kind for one in nothing.history(kinds=("facts",))]

@@ -19,12 +19,17 @@ WORDS = WordCounter()
 
 
 class Moody:
-    """Finds a fact in each message with a secret, supersedes one now and then, and fails when it is told."""
+    """Finds a fact in each message with a secret, of some weight; fails when it is told.
+
+    Now and then a fact supersedes a known one, and one is found again, in view or not.
+    """
 
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw
+        self.whim = random.Random(7)
         self.failing = False
         self.read: list[str] = []
+        self.found: list[str] = []
 
     def extract(self, request: FactRequest) -> list[Fact]:
         """Answer, or fail."""
@@ -38,7 +43,11 @@ class Moody:
                 known = [fact.text for fact in request.known]
                 old = self.draw.choice(known) if known and self.draw.random() < 0.3 else None
                 word = next(word for word in text.split() if "secret" in word)
-                found.append(Fact(text=f"noted {word}", sources=[id], supersedes=old))
+                weight = self.whim.choice([0.5, 1, 1, 1, 2])
+                found.append(Fact(text=f"noted {word}", sources=[id], supersedes=old, weight=weight))
+                if self.found and self.whim.random() < 0.3:
+                    found.append(Fact(text=self.whim.choice(self.found).upper(), weight=weight))
+        self.found += [fact.text for fact in found if fact.text.islower()]
         return found
 
 
@@ -63,6 +72,27 @@ def in_force(events: list[Event]) -> list[Event]:
                 now = force[told[0].version - told[0].data["at"] - 1]
         force.append(now)
     return [one for one in force[-1] if not one.data.get("stale")]
+
+
+def ranking(events: list[Event]) -> list[Event]:
+    """List the facts in force by weight, confirmations and age, the best first."""
+    return sorted(in_force(events), key=rank)
+
+
+def rank(event: Event) -> tuple[float, int, int, int]:
+    """Return what a fact is ranked by, of which the least is the best."""
+    data = event.data
+    return -data.get("weight", 1.0), -data.get("confirmations", 0), *age(event)
+
+
+def newest(event: Event) -> int:
+    """Return its version."""
+    return event.version
+
+
+def age(event: Event) -> tuple[int, int]:
+    """Return where a fact stands in view."""
+    return event.data.get("since", event.version), event.version
 
 
 def had_again(session: Session, at: int, draw: random.Random, functions: dict[str, Any]) -> Session:
@@ -128,11 +158,16 @@ def test_facts_hold_through_any_order_of_operations(seed: int) -> None:
         there = [event.message for event in living(events) if event.kind == "message"]
         halves = {one.call_id for one in validate(there) if one.fault}  # the result was taken off
         assert not [one for one in validate(view) if one.fault and one.call_id not in halves]
-        expected = in_force(events)
+        expected = ranking(events)
         shown = [fact.text for fact in session.facts]
-        assert shown == [one.data["text"] for one in expected][len(expected) - len(shown) :]
+        best, others = expected[: len(shown)], expected[len(shown) :]
+        assert shown == [one.data["text"] for one in sorted(best, key=age)]
+        line = 3 + (others[:1] != [] and others[0].data["origin"] != "user")  # it names another's
+        assert not others or not shown or session.token_breakdown.facts + line > 30
         found = {one.version for one in session.recall("noted", 200) if one.kind == "fact"}
-        assert found == {one.version for one in expected[: len(expected) - len(shown)]}
+        texts = {one.data["text"].casefold() for one in best}
+        hidden = {one.data["text"].casefold(): one.version for one in sorted(others, key=newest)}
+        assert found == {version for text, version in hidden.items() if text not in texts}
         status = session.status()
         assert status.facts + status.hidden_facts == len(expected)
         said = str([one.data for one in events])

@@ -7,11 +7,12 @@ from itertools import product
 import pytest
 
 from tests.builders import user, words
-from tests.session.test_facts_fuzz import in_force
+from tests.session.test_facts_fuzz import in_force, ranking
 from tests.stores.crash import FORKS, handle
 from tests.stores.facts_writer import Death, message, opened, talk
 from tests.stores.stores import Place
 from trimtab import Session
+from trimtab.summaries import Fact, FactRequest
 
 
 def test_facts_are_kept_found_and_redacted_on_every_store(place: Place) -> None:
@@ -21,20 +22,49 @@ def test_facts_are_kept_found_and_redacted_on_every_store(place: Place) -> None:
         for at in range(40):
             session.add(user(f"about krakynquoll{at} {words(8)}"))
         shown = [fact.text for fact in session.facts]
-        first = next(session.history(kinds=("fact",)))
-        assert first.data["text"] == "noted krakynquoll0"
+        assert shown[0] == "noted krakynquoll0"
+        *_, last = session.history(kinds=("fact",))
+        text = last.data["text"]
+        assert text not in shown
         session = opened(store)
         assert [fact.text for fact in session.facts] == shown
-        assert first.id in {event.id for event in session.recall("noted krakynquoll0")}
+        assert last.id in {event.id for event in session.recall(text)}
         copy = session.fork(id="copy")
         assert copy.messages() == session.messages()
         for one in (session, copy):
-            one.redact(first.data["sources"])
-            assert "krakynquoll0" not in str([event.data for event in one.history(kinds=None)])
-            assert one.recall("krakynquoll0") == []
+            one.redact(last.data["sources"])
+            assert text.split()[1] not in str([event.data for event in one.history(kinds=None)])
+            assert one.recall(text.split()[1]) == []
+            one.redact(one.facts[0].sources)
+            assert [fact.text for fact in one.facts][: len(shown) - 1] == shown[1:]
+            count = one.status().hidden_facts
             assert one.undo().kind == "facts"
-            assert not [event for event in one.recall(shown[-1]) if event.data.get("text") == shown[-1]]
-            assert [fact.text for fact in one.facts] != shown
+            assert one.status().hidden_facts < count
+
+
+def test_best_facts_are_named_and_read_on_every_store(place: Place) -> None:
+    """Of a log of many answers: by weight, those told again, and those of a fork and of a copy."""
+
+    def find(request: FactRequest) -> list[Fact]:
+        at = len(asked)
+        asked.append(at)
+        return [Fact(text=f"number {at}", weight=1 + at % 3), Fact(text=f"NUMBER {at // 2}.")]
+
+    asked: list[int] = []
+    with place.make() as store:
+        session = opened(store, "best", find)
+        for at in range(120):
+            session.add(message(at))
+        assert len(asked) > 16
+        assert [one for one in session.history(kinds=("facts",)) if one.data.get("best")]
+        best = [one.data["text"] for one in ranking(list(session.history(kinds=None)))]
+        shown = [fact.text for fact in session.facts]
+        assert sorted(shown) == sorted(best[: len(shown)])
+        assert session.status().hidden_facts == len(best) - len(shown) > 0
+        again = opened(store, "best", find)
+        assert again.facts == session.facts
+        assert max(fact.confirmations for fact in again.facts) >= 1
+        assert session.fork(id="best2").facts == session.facts
 
 
 def kill_one(place: Place, session: str, death: Death, start: int) -> int:

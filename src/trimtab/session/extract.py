@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from trimtab.errors import SummaryError, VersionConflictError
 from trimtab.formats import Dict, OriginName
 from trimtab.formats.origin import UNKNOWN, Origins, least
 from trimtab.session.core import Core, warn
 from trimtab.session.effects import Steps, ask_facts
-from trimtab.session.facts import KnownFact, facts_in_force, next_links
+from trimtab.session.facts import KnownFact, facts_in_force, known_fact, names_of_best, next_links
 from trimtab.session.log import Span, oldest_messages
 from trimtab.session.plain import copy_plain
 from trimtab.session.pops import gone_since
@@ -23,6 +24,9 @@ from trimtab.strategies.fact_extractor import MAX_FACTS, Fact, FactRequest
 
 MAX_FACT_CHARS = 500
 """A longer fact is cut: it is a line, and one must not take the room of all others."""
+
+MAX_KIND_CHARS = 40
+"""A longer kind is cut: it is a word or two."""
 
 _MOST_OF_ONE_TEXT = 16
 """Facts of one text that are looked at, to see whether it is in force: others were superseded or undone."""
@@ -54,6 +58,16 @@ class FactJob:
         return FactRequest(
             messages=self.messages, ids=self.ids, known=[one.fact for one in self.known], max_facts=MAX_FACTS
         )
+
+
+class Finding(NamedTuple):
+    """A fact of an answer."""
+
+    fact: Fact
+    old: KnownFact | None = None
+    """The fact in whose place it stands."""
+    is_again: bool = False
+    """Whether it says what the old one says."""
 
 
 @dataclass(slots=True)
@@ -237,20 +251,21 @@ def _put_in_force(core: Core, job: FactJob, found: Sequence[Fact]) -> Steps[bool
         if not (yield from _still_holds(core, working_set, job)):
             break
         usable = usable_facts(found, job, working_set)
-        facts = yield from _new_facts(core, working_set, usable)
-        links = yield from next_links(core.session, working_set.state.facts.batch)
+        facts = yield from _with_hidden(core, working_set, usable)
+        links = yield from _links(core, working_set)
         events = _fact_events(core, working_set, job, facts, links)
         try:
             yield from core.append(working_set, events)
         except VersionConflictError:
             continue
-        core.announce("facts", version=working_set.version, messages=len(job.messages), facts=len(facts))
+        new = [one.fact for one in facts if not one.is_again]
+        core.announce("facts", version=working_set.version, messages=len(job.messages), facts=len(new))
         core.last_fact_failure = core.weighed = None
         try:
             yield from core.reread(working_set)
         finally:
-            if facts:
-                core.tell("on_facts", copy_plain(job.messages), [fact for fact, _ in facts])
+            if new:
+                core.tell("on_facts", copy_plain(job.messages), new)
         return True
     core.drop_answer("facts", messages=len(job.messages))
     return False
@@ -273,32 +288,58 @@ def _still_holds(core: Core, working_set: WorkingSet, job: FactJob) -> Steps[boo
     )
 
 
-def usable_facts(
-    found: Sequence[Fact], job: FactJob, working_set: WorkingSet
-) -> list[tuple[Fact, KnownFact | None]]:
-    """List the facts of an answer that say something new, each as a line, with the one it supersedes.
+def _links(core: Core, working_set: WorkingSet) -> Steps[dict[str, object]]:
+    """Say what the last event of an answer has to say of those before it, and of the best facts in them."""
+    state, shown = working_set.state, working_set.facts
+    links = yield from next_links(core.session, state.facts.batch)
+    count = 0 if shown is None else len(shown.known)
+    best = yield from names_of_best(core.session, state, depth=links["depth"], shown=count)
+    return {**links, **best}
+
+
+def usable_facts(found: Sequence[Fact], job: FactJob, working_set: WorkingSet) -> list[Finding]:
+    """List the facts of an answer, each as a line, with the one in view that it confirms or supersedes.
 
     A fact that names none of the messages comes from all of them, and one that supersedes another from the
     sources of that one, too: what is redacted then is in no fact that holds on.
     """
     now = () if working_set.facts is None else working_set.facts.known
-    known = {fact_key(one.fact.text): one for one in (*job.known, *now)}
-    made: list[tuple[Fact, KnownFact | None]] = []
-    said = set(known)
-    for fact in found[:MAX_FACTS]:
+    in_view = {fact_key(one.fact.text): one for one in now}
+    known = {fact_key(one.fact.text): one for one in job.known} | in_view
+    found = found[:MAX_FACTS]
+    changed = {fact_key(_line(fact.supersedes)) for fact in found if fact.supersedes is not None}
+    made: list[Finding] = []
+    said, replaceable = set[str](), dict(known)
+    for fact in found:
         text = _line(fact.text)
-        if not text or fact_key(text) in said:
+        key = fact_key(text)
+        if not text or key in said:
             continue
-        said.add(fact_key(text))
-        old = known.pop(fact_key(_line(fact.supersedes)), None) if isinstance(fact.supersedes, str) else None
+        said.add(key)
+        if key in known:
+            if key in in_view and key not in changed:
+                made.append(_again(fact, in_view[key]))
+            continue
+        old = None if fact.supersedes is None else replaceable.pop(fact_key(_line(fact.supersedes)), None)
         sources = [one for one in dict.fromkeys(fact.sources) if one in job.ids] or list(job.ids)
         if old is not None:
             sources = list(dict.fromkeys((*old.fact.sources, *sources)))
-        made.append((_fact_of(text, sources, job, old), old))
+        made.append(Finding(_fact_of(fact, text, sources, job, old), old))
     return made
 
 
-def _fact_of(text: str, sources: Sequence[str], job: FactJob, old: KnownFact | None) -> Fact:
+def _again(fact: Fact, old: KnownFact) -> Finding:
+    """Confirm a fact: it keeps its words and sources, and is worth no less than before."""
+    again = replace(
+        old.fact,
+        weight=max(fact.weight, old.fact.weight),
+        kind=old.fact.kind or _kind(fact.kind),
+        confirmations=old.fact.confirmations + 1,
+    )
+    return Finding(again, old, is_again=True)
+
+
+def _fact_of(fact: Fact, text: str, sources: Sequence[str], job: FactJob, old: KnownFact | None) -> Fact:
     """Make a fact with the origin of its sources that has the lowest authority (SPEC E14)."""
     said = dict(zip(job.ids, job.origins, strict=True))
     origins = frozenset[OriginName]().union(*(said.get(one, ()) for one in sources))
@@ -306,26 +347,36 @@ def _fact_of(text: str, sources: Sequence[str], job: FactJob, old: KnownFact | N
         # Nobody noted of an older one whose words it is: nothing is known to stand for them.
         before: Origins = UNKNOWN if old.fact.origin is None else frozenset((old.fact.origin,))
         origins |= before
-    supersedes = None if old is None else old.fact.text
-    return Fact(text=text, sources=sources, supersedes=supersedes, origin=least(origins))
+    return Fact(
+        text=text,
+        sources=sources,
+        supersedes=None if old is None else old.fact.text,
+        weight=fact.weight,
+        kind=_kind(fact.kind),
+        origin=least(origins),
+    )
 
 
-def _new_facts(
-    core: Core, working_set: WorkingSet, facts: Sequence[tuple[Fact, KnownFact | None]]
-) -> Steps[list[tuple[Fact, KnownFact | None]]]:
-    """Leave out the facts whose text one in force has that is out of view.
+def _with_hidden(core: Core, working_set: WorkingSet, facts: Sequence[Finding]) -> Steps[list[Finding]]:
+    """Find which facts only say again what one in force says that is out of view.
 
-    One that supersedes another stays: that one would hold on else.
+    One that supersedes another does not: that one would hold on else.
     """
-    terms = tuple(text_mark(fact.text) for fact, old in facts if old is None)
+    terms = tuple(text_mark(one.fact.text) for one in facts if one.old is None)
     if not terms:
         return list(facts)
     same: list[Event] = yield SearchRequest(
         session=core.session, terms=terms, limit=_MOST_OF_ONE_TEXT * len(terms)
     )
     force = yield from facts_in_force(core.session, working_set.state, same)
-    said = {fact_key(event.data["text"]) for event in same if event.version in force}
-    return [(fact, old) for fact, old in facts if old is not None or fact_key(fact.text) not in said]
+    in_order = sorted(same, key=lambda event: event.version)
+    hidden = {fact_key(one.data["text"]): known_fact(one) for one in in_order if one.version in force}
+
+    def confirm(one: Finding) -> Finding:
+        old = None if one.old is not None else hidden.get(fact_key(one.fact.text))
+        return one if old is None else _again(one.fact, old)
+
+    return list(map(confirm, facts))
 
 
 def _line(text: str) -> str:
@@ -334,28 +385,44 @@ def _line(text: str) -> str:
     return line if len(line) <= MAX_FACT_CHARS else line[: MAX_FACT_CHARS - 1] + "…"
 
 
+def _kind(kind: str | None) -> str | None:
+    """Return a kind as a short line; None for an empty one."""
+    return None if kind is None else _line(kind)[:MAX_KIND_CHARS].rstrip() or None
+
+
+def _fact_data(one: Finding) -> dict[str, object]:
+    """Write down a fact; what most have the same is left out."""
+    fact, old = one.fact, one.old
+    data: dict[str, object] = {
+        "text": fact.text,
+        "sources": fact.sources,
+        "origin": fact.origin,
+        "supersedes": 0 if old is None else old.version,
+    }
+    if fact.weight != 1.0:
+        data["weight"] = fact.weight
+    if fact.kind is not None:
+        data["kind"] = fact.kind
+    if fact.confirmations:
+        data["confirmations"] = fact.confirmations
+    if old is not None:
+        data["since"] = old.place
+    return data
+
+
 def _fact_events(
     core: Core,
     working_set: WorkingSet,
     job: FactJob,
-    facts: Sequence[tuple[Fact, KnownFact | None]],
+    facts: Sequence[Finding],
     links: Mapping[str, object],
 ) -> list[Event]:
     """Make an event for each fact, and a last one that puts them in force."""
     made, before = core.first_events(working_set), working_set.state
     first = working_set.version + len(made) + 1
-    superseded: set[int] = set()
-    for at, (fact, old) in enumerate(facts):
-        if old is not None:
-            superseded.add(old.version)
-        data: Mapping[str, object] = {
-            "text": fact.text,
-            "sources": fact.sources,
-            "origin": fact.origin,
-            "supersedes": 0 if old is None else old.version,
-            "older": working_set.state.facts.newest,
-            "at": at,
-        }
+    superseded = {one.old.version for one in facts if one.old is not None}
+    for at, one in enumerate(facts):
+        data = {**_fact_data(one), "older": working_set.state.facts.newest, "at": at}
         working_set.state = working_set.state.with_facts(working_set.state.facts.with_new(first + at))
         made.append(core.event(working_set, "fact", data))
     found = working_set.state.facts.with_reading(
@@ -366,7 +433,8 @@ def _fact_events(
         unread=job.in_view,
     )
     working_set.state = working_set.state.with_facts(found)
-    made.append(
-        core.event(working_set, "facts", {"facts": len(facts), "messages": len(job.messages), **links})
-    )
+    again = sum(one.is_again for one in facts)
+    counts = {"facts": len(facts) - again, "messages": len(job.messages)}
+    counts |= {"confirmations": again} if again else {}
+    made.append(core.event(working_set, "facts", {**counts, **links}))
     return made

@@ -1,13 +1,17 @@
-"""Current facts: read from the newest back, as far as they fit their cap (SPEC E13).
+"""Current facts: the best of them, as far as they fit their cap (SPEC E13).
 
 A fact is an event. Those of one answer stand one behind the other, and one event more behind them puts them
 in force, so that a log that ends between them has none of them. That event names the answer before it, and
 one further back, so that whether an answer is in force is known without reading those between.
+
+A fact that is told again is written again, in the place of the old one, and so is one that changed: what a
+fact is ranked by is in its own event, and never changes. So an answer can name the best facts before it, and
+what is shown is known from the answers since then and these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,11 +20,22 @@ from trimtab.formats import Dict
 from trimtab.formats.origin import least, sort_origins
 from trimtab.session.effects import Steps
 from trimtab.session.messages import MessageReader
+from trimtab.session.schema import check_kinds
 from trimtab.session.state import State
 from trimtab.session.zones import limits_of
 from trimtab.stores import Event, LoadRequest, SearchRequest
 from trimtab.stores.search import MAX_POSTINGS, supersedes_mark
 from trimtab.strategies.fact_extractor import Fact
+
+ANSWERS = 8
+"""Every so many answers the best facts before one are named in it: most answers read to show facts."""
+
+LEAST_RESERVE = 32
+"""Facts out of view that are named with those in view, at the least: some take the place of those that a
+redaction or a correction takes out."""
+
+RESERVE_PART = 4
+"""With many facts in view, the part of their number that is named besides (a quarter)."""
 
 
 class KnownFact(NamedTuple):
@@ -28,7 +43,16 @@ class KnownFact(NamedTuple):
 
     version: int
     """Of its event."""
+    id: str
+    """Of its event."""
     fact: Fact
+    place: int
+    """Version of the event that said it first, or that said first what it corrects: its age."""
+
+    @property
+    def rank(self) -> tuple[float, int, int, int]:
+        """What it is ranked by; the lowest comes first."""
+        return -self.fact.weight, -self.fact.confirmations, self.place, self.version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +65,15 @@ class Facts:
     tokens: int
 
 
+class BestFacts(NamedTuple):
+    """The facts in force that rank above all others."""
+
+    facts: list[KnownFact]
+    """The best first."""
+    is_complete: bool
+    """Whether there are no others."""
+
+
 class FactChain:
     """The facts in force, answer by answer, from the newest back."""
 
@@ -49,6 +82,10 @@ class FactChain:
         self._at: Sequence[int] = state.facts.batch
         self._instead = {} if instead is None else instead
         self._superseded: set[int] = set()
+        self.best: Sequence[str] | None = None
+        """Ids of the best facts before the answer read last, the best first; None: it names none."""
+        self.names_all = False
+        """Whether there were no others."""
         self.stale = 0
         """Facts found so far whose source was redacted while they were current."""
 
@@ -58,23 +95,53 @@ class FactChain:
         if not last:
             return None
         events = yield from _answer(self._session, first, last)
-        self._at = events[-1].data["previous"]
+        data = events[-1].data
+        self._at, self.best, self.names_all = data["previous"], data.get("best"), not data.get("more")
         found: list[KnownFact] = []
         for event in reversed(events[:-1]):
-            data = self._instead.get(event.version, event).data
+            now = self._instead.get(event.version, event)
             if event.version not in self._superseded:
-                if data.get("stale"):
+                if now.data.get("stale"):
                     self.stale += 1
                 else:
-                    found.append(KnownFact(event.version, fact_of(data)))
-            self._superseded.add(data["supersedes"])
+                    found.append(known_fact(now))
+            self._superseded.add(now.data["supersedes"])
         return found
 
+    def read_best(self) -> Steps[list[KnownFact]]:
+        """Read the facts that the answer read last names as the best before it, in force or not, in order."""
+        ids = tuple(self.best or ())
+        events: list[Event] = yield LoadRequest(session=self._session, ids=ids)
+        by_id = {event.id: event for event in events}
+        missing = next((one for one in ids if one not in by_id), None)
+        if missing is not None:
+            raise CorruptSessionError(
+                f"session {self._session!r}: the fact {missing} is missing", session=self._session
+            )
+        check_kinds(events, "fact", self._session)
+        return [known_fact(by_id[one]) for one in ids]
 
-def fact_of(data: Mapping[str, Any], /) -> Fact:
-    """Return the fact of an event."""
+    def has(self, known: KnownFact, /) -> bool:
+        """Tell whether a fact that was in force before the answers read so far still is."""
+        return known.version not in self._superseded and bool(known.fact.text)
+
+
+def known_fact(event: Event, /) -> KnownFact:
+    """Return the fact of an event, as one in force."""
+    return KnownFact(event.version, event.id, fact_in(event.data), event.data.get("since", event.version))
+
+
+def fact_in(data: Mapping[str, Any], /) -> Fact:
+    """Return the fact in the data of an event."""
     origin = least(sort_origins([data["origin"]])) if isinstance(data.get("origin"), str) else None
-    return Fact(text=data["text"], sources=data["sources"], origin=origin)
+    return Fact(
+        text=data["text"],
+        sources=data["sources"],
+        weight=data.get("weight", 1.0),
+        kind=data.get("kind"),
+        origin=origin,
+        confirmations=data.get("confirmations", 0),
+    )
 
 
 def _answer(session: str, first: int, last: int) -> Steps[list[Event]]:
@@ -135,35 +202,96 @@ def _in_answers(session: str, state: State, versions: Collection[int]) -> Steps[
     return found
 
 
-def read_facts(session: str, state: State, reader: MessageReader) -> Steps[Facts | None]:
-    """Read the newest facts that fit their cap; None if there are none.
+def best_facts(
+    session: str, state: State, suffices: Callable[[Sequence[KnownFact]], bool]
+) -> Steps[BestFacts]:
+    """Read the best facts in force: as many as suffice, or all.
 
-    Complexity: reads the answers they come from, and no others.
+    Complexity: reads up to eight answers, and the facts that the last of them names. Only where these do not
+    suffice, as after a much larger cap, or where none of the answers names any, all answers.
+    """
+    chain, found = FactChain(session, state), list[KnownFact]()
+    while chain.best is None and (answer := (yield from chain.next())) is not None:
+        found += answer
+    if chain.best is not None:
+        named = yield from chain.read_best()
+        both = _by_rank([*found, *filter(chain.has, named)])
+        if chain.names_all:
+            return BestFacts(both, is_complete=True)
+        # What was not named ranks below all that was; among what is newer, some may rank below it.
+        above = [one for one in both if named and one.rank <= named[-1].rank]
+        if suffices(above):
+            return BestFacts(above, is_complete=False)
+        while (answer := (yield from chain.next())) is not None:
+            found += answer
+    return BestFacts(_by_rank(found), is_complete=True)
+
+
+def _by_rank(facts: Iterable[KnownFact]) -> list[KnownFact]:
+    return sorted(facts, key=lambda one: one.rank)
+
+
+def names_of_best(session: str, state: State, *, depth: int, shown: int) -> Steps[dict[str, Any]]:
+    """Say what an answer has to say of the best facts before it; most say nothing.
+
+    Args:
+        session: Its name.
+        state: The state before the answer.
+        depth: Which answer of those in force it is.
+        shown: Facts in view.
+    """
+    if depth % ANSWERS:
+        return {}
+    reserve = max(LEAST_RESERVE, shown // RESERVE_PART)
+    best = yield from best_facts(session, state, lambda facts: len(facts) >= shown + reserve // 2)
+    named = best.facts[: shown + reserve]
+    more = len(named) < len(best.facts) or not best.is_complete
+    return {"best": [one.id for one in named], **({"more": True} if more else {})}
+
+
+def read_facts(session: str, state: State, reader: MessageReader) -> Steps[Facts | None]:
+    """Read the best facts that fit their cap; None if there are none.
+
+    The first that has no room ends it, so that no fact in view ranks below one that is not; but one that is
+    larger than the whole cap does not hold up those behind it. They are written oldest first, whatever their
+    rank: what stays in view stays in its order.
     """
     cap = limits_of(reader.options, state.budget_tokens).max_fact_tokens
-    chain, kept = FactChain(session, state), list[KnownFact]()
 
-    def size(facts: Sequence[KnownFact]) -> int:
+    def size(facts: Iterable[KnownFact]) -> int:
         return reader.tokens(reader.facts_message([one.fact for one in facts]))
 
-    frame = size([]) if state.facts.batch[1] else cap
-    left, full = cap - frame, cap <= frame
-    while not full and (found := (yield from chain.next())) is not None:
-        for one in found:
-            tokens = size([one]) - frame
-            full = tokens > left and bool(kept)  # one that never fits does not hold up those before it
-            if full:
-                break
-            if tokens <= left:
+    frame, sizes = size([]) if state.facts.batch[1] else cap, dict[int, int]()
+    room = cap - frame
+    if room <= 0:
+        return None
+
+    def fitting(facts: Sequence[KnownFact]) -> tuple[list[KnownFact], bool]:
+        """Take the first that fit; say whether another had no room."""
+        kept, unused = list[KnownFact](), room
+        for one in facts:
+            if one.version not in sizes:
+                sizes[one.version] = size([one]) - frame
+            tokens = sizes[one.version]
+            if unused < tokens <= room:
+                return kept, True
+            if tokens <= room:
                 kept.append(one)
-                left -= tokens
-    while kept and size(kept[::-1]) > cap:  # sizes do not quite add up
-        kept.pop()
+                unused -= tokens
+        return kept, False
+
+    kept, _ = fitting((yield from best_facts(session, state, lambda facts: fitting(facts)[1])).facts)
+    in_order = sorted(kept, key=_age)
+    while kept and size(in_order) > cap:  # sizes do not quite add up
+        in_order.remove(kept.pop())
     if not kept:
         return None
-    known = tuple(reversed(kept))
-    message = reader.facts_message([one.fact for one in known])
-    return Facts(known=known, message=message, tokens=reader.tokens(message))
+    message = reader.facts_message([one.fact for one in in_order])
+    return Facts(known=tuple(in_order), message=message, tokens=reader.tokens(message))
+
+
+def _age(known: KnownFact) -> tuple[int, int]:
+    return known.place, known.version
 
 
 def recount_facts(session: str, state: State, instead: Mapping[int, Event] | None = None) -> Steps[State]:

@@ -248,7 +248,7 @@ class SessionOptions:
             Without a ranker the option waits for one: a stored session may be
             opened with a ranker later.
         fact_extractor: A function of a `FactRequest`, or a `FactExtractor`; may
-            be async. It reads what goes out of view, and the newest facts that
+            be async. It reads what goes out of view, and the best facts that
             fit follow the anchors. It is called whenever a summarizer would be,
             and has the same time limit. None, the default: no facts.
         max_fact_tokens: Cap on the tokens of the facts in view. None, the

@@ -239,7 +239,7 @@ def _look_through(
     traces, listed = work.traces, (*work.summaries.values(), *work.facts)
     if listed:
         yield from in_turns(traces.take, map(searchable_text, targets), each=TURN)
-    texts = {event.version: event.data["text"] for event in listed}
+    texts = {event.version: _words_of(event) for event in listed}
     shared = dict(zip(texts, (yield from in_turns(traces.shared, texts.values(), each=TURN)), strict=True))
     traces.allow((yield from said_elsewhere(core.session, set().union(*shared.values()), targets)))
     looked_at = [version for version in texts if shared[version] or patterns]
@@ -330,8 +330,16 @@ _PARTS = ("facts", "stale", "mended", "misattributed", "left")
 """The data of a redaction's event other than the messages."""
 
 
+def _words_of(event: Event) -> str:
+    """Return all that an extractor or a summarizer wrote of an event: a fact's kind, too."""
+    text: str = event.data["text"]
+    return f"{text}\n{event.data['kind']}" if event.data.get("kind") else text
+
+
 def _without_text(event: Event) -> Event:
-    return replace(event, data={**event.data, "text": "", "stale": True})
+    data = {**event.data, "text": "", "stale": True}
+    data.pop("kind", None)
+    return replace(event, data=data)
 
 
 def _rest_in_force(
@@ -345,7 +353,7 @@ def _rest_in_force(
         if version in work.summaries
     ]
     found = [event for event in standing if tells(event.data["text"])]
-    facts = [event for event in work.facts if event.version not in instead and tells(event.data["text"])]
+    facts = [event for event in work.facts if event.version not in instead and tells(_words_of(event))]
     force = yield from facts_in_force(core.session, state, facts)
     return [*found, *(event for event in facts if event.version in force)]
 

@@ -18,6 +18,7 @@ from trimtab.formats.origin import ORIGINS
 from trimtab.formats.values import short_repr
 from trimtab.stores import Event
 from trimtab.stores.rows import is_name
+from trimtab.strategies.fact_extractor import MAX_WEIGHT
 
 
 class Check(NamedTuple):
@@ -130,6 +131,7 @@ _ORIGIN_OR_NONE = Check(
 _ORIGINS = Check("a list of origins", _list_of(_ORIGIN.fits))
 _UNITS = Check("a list of units, each a list of versions of messages, oldest first", _units, "message")
 _ANSWER = Check("the first and the last version of an answer's facts, or [0, 0]", _answer)
+_WEIGHT = Check("a number above 0", lambda value, at: type(value) in (int, float) and 0 < value <= MAX_WEIGHT)
 _PART = Check("a place in its answer", lambda value, at: _whole(value, 0, at - 1))
 _BORDER = Check("a version of the log, or the one after it", lambda value, at: _whole(value, 0, at + 1))
 _FROM_ONE = Check("a version of the log, or the one after it", lambda value, at: _whole(value, 1, at + 1))
@@ -172,6 +174,10 @@ KINDS: Mapping[str, Mapping[str, Check]] = {
         "supersedes": _earlier("fact"),
         "older": _earlier("fact"),
         "at": _PART,
+        "weight": _maybe(_WEIGHT),
+        "kind": _maybe(_TEXT),
+        "confirmations": _maybe(_COUNT),
+        "since": _maybe(_earlier("fact", least=1)),
         "origin": _maybe(_ORIGIN_OR_NONE),
         "stale": _maybe(_FLAG),
     },
@@ -181,6 +187,9 @@ KINDS: Mapping[str, Mapping[str, Check]] = {
         "previous": _ANSWER,
         "jump": _ANSWER,
         "depth": _COUNT,
+        "confirmations": _maybe(_COUNT),
+        "best": _maybe(_IDS),
+        "more": _maybe(_FLAG),
     },
     "evicted": {"units": _UNITS, "reason": _TEXT},
     "failed": {"why": _TEXT, "messages": _COUNT, "of": _maybe(_TEXT)},

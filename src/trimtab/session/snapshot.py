@@ -166,9 +166,11 @@ def _facts_alone(core: Core, working_set: WorkingSet, first: int) -> Steps[list[
     """Make events of the facts in view, to stand from a version on; they name nothing that is not there."""
     made: list[Event] = []
     known = () if working_set.facts is None else working_set.facts.known
-    for event in (yield from events_at(core.session, (one.version for one in known))).values():
-        older = first + len(made) - 1 if made else 0
+    events = yield from events_at(core.session, (one.version for one in known))
+    for one in known:  # oldest first: what each stands in the place of is not there
+        event, older = events[one.version], first + len(made) - 1 if made else 0
         alone = {**event.data, "supersedes": 0, "older": older, "at": len(made)}
+        alone.pop("since", None)
         made.append(replace(event, data=alone))
     if made:
         links = yield from next_links(core.session, (0, 0))

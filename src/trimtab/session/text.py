@@ -7,7 +7,9 @@ from typing import Any
 
 from trimtab.formats import detect
 from trimtab.report.text import plural, runs
+from trimtab.session.facts import fact_in
 from trimtab.stores import Event
+from trimtab.strategies.fact_extractor import Fact
 
 
 def event_text(event: Event) -> str:
@@ -21,6 +23,17 @@ def _runs(units: Iterable[Iterable[int]]) -> str:
     return runs(version for unit in units for version in unit)
 
 
+def fact_text(fact: Fact) -> str:
+    """Describe a fact: its text, its kind, and what it is ranked by where that differs from the default."""
+    parts = [
+        fact.kind or "",
+        f"weight {fact.weight:g}" if fact.weight != 1.0 else "",
+        f"confirmed {plural(fact.confirmations, 'time')}" if fact.confirmations else "",
+    ]
+    said = ", ".join(filter(None, parts))
+    return f"{fact.text} ({said})" if said else fact.text
+
+
 _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "options": lambda data: (
         f"{data['options']['budget_tokens']:,} tokens, counted by {data['options']['counted_by']}"
@@ -30,8 +43,11 @@ _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
         "removed by redact" if data.get("stale") else f"of {_runs(data['covers'])}: {data['text']}"
     ),
     "recalled": lambda data: f"{_runs(data['units']) or 'nothing'} for the question in {data['question']}",
-    "fact": lambda data: "removed by redact" if data.get("stale") else data["text"],
-    "facts": lambda data: f"{data['facts']:,} from {data['messages']:,} messages",
+    "fact": lambda data: "removed by redact" if data.get("stale") else fact_text(fact_in(data)),
+    "facts": lambda data: (
+        f"{data['facts']:,} from {data['messages']:,} messages"
+        + (f", {data['confirmations']:,} found again" if data.get("confirmations") else "")
+    ),
     "failed": lambda data: f"no {data.get('of', 'summary')}: {data['why']}",
     "budget": lambda data: f"{data['budget_tokens']:,} tokens from here",
     "usage": lambda data: (

@@ -183,7 +183,8 @@ class InForce:
 
 def _decides(event: Event) -> bool:
     """Tell whether there is something to take back; where no facts were found there is nothing."""
-    return event.kind in DECISIONS and bool(event.data.get("facts", True))
+    data = event.data
+    return event.kind in DECISIONS and bool(data.get("facts", True) or data.get("confirmations"))
 
 
 def summaries_over(core: Core, working_set: WorkingSet, versions: set[int]) -> Steps[dict[int, Event]]:

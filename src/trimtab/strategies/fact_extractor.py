@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from trimtab._shared.checks import answers_later, check_parameters, is_later, name_of
+from trimtab._shared.checks import answers_later, check_parameters, is_later, name_of, number_of
 from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.formats import Format, OriginName
 from trimtab.formats.origin import ORIGINS, Origins
@@ -33,6 +33,9 @@ FACTS_TAG = "facts"
 MAX_FACTS = 32
 """Most facts a session takes from one answer."""
 
+MAX_WEIGHT = 1e9
+"""The largest weight of a fact: any store keeps it, and every number below it, to the last digit."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
@@ -42,14 +45,22 @@ class Fact:
         text: The fact, in one line.
         sources: Ids of its source messages, among those of the request; empty: all of them.
         supersedes: The text of a known fact that is no longer true because of this one.
+        weight: What it is worth, above 0 and up to 1,000,000,000. Where not all facts have room, those of the
+            largest weight are shown; of these the most confirmed, and of these the oldest.
+        kind: What it is about, in a word or two such as "name" or "limit". For programs: no view shows it.
+            Cut after 40 characters.
         origin: Its author: of its sources, the one with the lowest authority. The session sets it; a value
             from an extractor is ignored.
+        confirmations: How often it was found again. The session sets it, too.
     """
 
     text: str
     sources: Sequence[str] = ()
     supersedes: str | None = None
+    weight: float = 1.0
+    kind: str | None = None
     origin: OriginName | None = None
+    confirmations: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +72,8 @@ class FactRequest:
     Args:
         messages: The messages to read, oldest first; not to be changed.
         ids: Their ids, in the same order, for `Fact.sources`.
-        known: Known facts in view, oldest first; they need no new fact.
+        known: Known facts in view, oldest first; they need no new fact. Return one again, with its text, if
+            the messages say it again: then it is confirmed.
         max_facts: Maximum number of facts that are used; further ones are ignored.
     """
 
@@ -205,7 +217,19 @@ def _facts_of(word: str, answer: object) -> list[Fact]:
             raise SummaryError(
                 f"{word} returned a Fact whose supersedes is not a text: {type(fact.supersedes).__name__}"
             )
-    return list(answer)
+        if not isinstance(fact.kind, str | None):
+            raise SummaryError(f"{word} returned a Fact whose kind is not a text: {type(fact.kind).__name__}")
+    return [replace(fact, weight=_weight_of(word, fact)) for fact in answer]
+
+
+def _weight_of(word: str, fact: Fact) -> float:
+    weight = number_of(fact.weight)
+    if weight is None or not 0 < weight <= MAX_WEIGHT:
+        raise SummaryError(
+            f"{word} returned a Fact whose weight is not a number above 0 and up to {MAX_WEIGHT:,.0f}:"
+            f" {fact.weight!r:.80}"
+        )
+    return weight
 
 
 def extractor_word(extractor: Any, /) -> str:

@@ -36,8 +36,21 @@ LimitParameter = Literal["max_tokens", "max_completion_tokens"]
 Client = TypeVar("Client", "OpenAI", "AsyncOpenAI")
 T = TypeVar("T")
 
+KIND_WEIGHTS: Mapping[str, float] = {
+    "name": 2.0,
+    "limit": 2.0,
+    "preference": 2.0,
+    "decision": 1.0,
+    "value": 1.0,
+    "question": 1.0,
+    "other": 0.5,
+}
+"""What a fact is worth, by the kind that the model names: a number of its own would differ from answer to
+answer. Users miss most what they told once about themselves, and do not say again (design/025-facts.md)."""
+
 _FACT: Mapping[str, Any] = {
     "text": {"type": "string"},
+    "kind": {"type": "string", "enum": list(KIND_WEIGHTS)},
     "sources": {"type": "array", "items": {"type": "integer"}},
     "supersedes": {"type": ["integer", "null"]},
 }
@@ -50,7 +63,8 @@ _FACTS: Mapping[str, Any] = {
             "required": list(_FACT),
             "additionalProperties": False,
         },
-    }
+    },
+    "again": {"type": "array", "items": {"type": "integer"}},
 }
 FACTS_FORMAT: Mapping[str, Any] = {
     "type": "json_schema",
@@ -60,7 +74,7 @@ FACTS_FORMAT: Mapping[str, Any] = {
         "schema": {
             "type": "object",
             "properties": _FACTS,
-            "required": ["facts"],
+            "required": list(_FACTS),
             "additionalProperties": False,
         },
     },
@@ -226,7 +240,10 @@ class _Facts(ChatEndpoint[Client, FactRequest]):
     def _facts_of(self, answer: Any, request: FactRequest) -> list[Fact]:
         text = self._text_of(answer)
         try:
-            return [_fact_of(row, request) for row in json.loads(text)["facts"]]
+            data = json.loads(text)
+            again = _by_number(request.known, data.get("again") or ())
+            found = [_fact_of(row, request) for row in data["facts"]]
+            return found + [Fact(text=one.text, weight=one.weight) for one in again]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise SummaryError(
                 f"{self.name} did not return a list of facts in JSON ({type(error).__name__})"
@@ -238,7 +255,15 @@ def _fact_of(row: Mapping[str, Any], request: FactRequest) -> Fact:
     at = row.get("supersedes")
     known = _by_number(request.known, [] if at is None else [at])
     sources = _by_number(request.ids, row.get("sources") or ())
-    return Fact(text=str(row["text"]), sources=sources, supersedes=known[0].text if known else None)
+    kind = row.get("kind")
+    kind = kind if isinstance(kind, str) and kind in KIND_WEIGHTS else None
+    return Fact(
+        text=str(row["text"]),
+        sources=sources,
+        supersedes=known[0].text if known else None,
+        weight=1.0 if kind is None else KIND_WEIGHTS[kind],
+        kind=kind,
+    )
 
 
 def _by_number(listed: Sequence[T], numbers: Sequence[Any]) -> list[T]:
@@ -298,7 +323,10 @@ class OpenAIFactExtractor(_Facts["OpenAI"]):
     """Facts by a chat model, requested through the `openai` package as JSON.
 
     The messages are sent as data, as `OpenAISummarizer` sends them, each with a number, together with the
-    known facts. Retries and timeouts are the client's; an answer that is not JSON of that schema is an error.
+    known facts. The model names the kind of each fact: a name, a limit or a preference weighs 2, a fact of
+    the kind "other" 0.5, and any other fact 1.
+
+    Retries and timeouts are the client's; an answer that is not JSON of that schema is an error.
 
     Raises:
         MissingExtraError: The package is not installed.

@@ -27,6 +27,7 @@ from trimtab.cli.session.io import (
     begin_options,
     event_data,
     event_line,
+    fact_data,
     messages_in,
     options_in,
     say_missing,
@@ -42,6 +43,7 @@ from trimtab.report.text import plain, plural
 from trimtab.session import Session
 from trimtab.session.recall import not_all
 from trimtab.session.schema import KINDS
+from trimtab.session.text import fact_text
 from trimtab.stores import Event
 
 __all__ = ["session"]
@@ -137,6 +139,23 @@ def show(one: Session, at: int | None, only_report: bool) -> Answer:
         return shown + report.to_text(width=shutil.get_terminal_size().columns, colour=wants_colour())
 
     return Answer(report.to_dict() if only_report else view_data(one.format, fitted), text)
+
+
+@session.command()
+@on_session
+def facts(one: Session) -> Answer:
+    """List the facts in view, oldest first, with kind and rank.
+
+    Where not all have room, those of the largest weight are shown; of these the most confirmed, and of these
+    the oldest. `history --kinds fact` lists every fact of the log.
+    """
+    known, hidden = one.facts, one.status().hidden_facts
+
+    def text() -> str:
+        rows = [f"- {plain(fact_text(fact))}" for fact in known]
+        return "\n".join([*rows, f"without room in view: {hidden:,}"])
+
+    return Answer({"facts": [fact_data(fact) for fact in known], "hidden_facts": hidden}, text)
 
 
 def _complete_kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -269,6 +288,7 @@ _EXAMPLES = {
     "pin": (f"pin {_IN} EVENT_ID",),
     "pop": (f"pop {_IN}",),
     "recall": (f"recall {_IN} 'disk full' --output text",),
+    "facts": (f"facts {_IN} --output text",),
     "redact": (f"redact {_IN} EVENT_ID", f"redact {_IN} --where '[0-9]{{16}}'"),
     "show": (f"show {_IN} --output text", f"show {_IN} --report --output text"),
     "stats": (f"stats {_IN} --output text",),

@@ -39,6 +39,7 @@ from trimtab.session import Session
 from trimtab.session.options import session_budget
 from trimtab.session.text import event_text
 from trimtab.stores import Event
+from trimtab.summaries import Fact
 
 InputKind = Literal["auto", "json", "messages-jsonl"]
 INPUT_KINDS: tuple[InputKind, ...] = ("auto", "json", "messages-jsonl")
@@ -237,6 +238,18 @@ def event_data(event: Event) -> dict[str, Any]:
         "kind": event.kind,
         "time": event.time,
         "data": dict(event.data),
+    }
+
+
+def fact_data(fact: Fact) -> dict[str, Any]:
+    """Give a fact for programs."""
+    return {
+        "text": fact.text,
+        "weight": fact.weight,
+        "kind": fact.kind,
+        "confirmations": fact.confirmations,
+        "origin": fact.origin,
+        "sources": list(fact.sources),
     }
 
 
