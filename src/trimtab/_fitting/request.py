@@ -100,6 +100,8 @@ class Ask:
     """Messages whose thinking the caller knows to be stale, where the model binds it."""
     notes: tuple[str, ...] = ()
     """What the report should say."""
+    checked: tuple[SummaryCheck, ...] = ()
+    """What became of the values of summaries among the messages."""
 
 
 def check(ask: Ask) -> None:
