@@ -2,7 +2,7 @@
 
     python -m bench.exact_values DATA
 
-DATA is a folder with tau_airline_gpt4o.jsonl and glaive_toolcall_en.jsonl, conversations of others, one a line.
+DATA is a folder with tau_airline_gpt4o.jsonl and glaive_toolcall_en.jsonl, one conversation a line.
 The summarizer is a bad one, on purpose: it keeps three of ten sentences and half of the numbers, and asks no
 model. What counts as a value here is written for this bench and knows nothing of trimtab's own finder.
 """
@@ -72,7 +72,9 @@ def users_values(messages: Sequence[Message]) -> set[str]:
 def share_in(view: Sequence[Message], values: set[str]) -> tuple[int, int]:
     """Count the values that a view says, and all."""
     # Arguments of calls and results say them, too: the model sees them.
-    said = json.dumps(view, ensure_ascii=False).replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">")
+    said = (
+        json.dumps(view, ensure_ascii=False).replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">")
+    )
     found = sum(1 for value in values if re.search(rf"(?<!\w){re.escape(value)}(?!\w)", said))
     return found, len(values)
 

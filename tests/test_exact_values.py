@@ -344,7 +344,7 @@ def test_it_is_written_as_data_and_read_back() -> None:
         data = json.loads(json.dumps(strategy_data(strategy)))
         assert data["must_keep"] == value
         assert create_strategy(data, names=names) == strategy
-    with pytest.raises(UnknownNameError, match="no must_keep is called 'case'.*cases"):
+    with pytest.raises(UnknownNameError, match=r"no must_keep is called 'case'.*cases"):
         create_strategy({"kind": "summarize", "summarizer": "mine", "must_keep": "case"}, names=names)
     with pytest.raises(ConfigurationError, match="must_keep=_fails has no name"):
         strategy_data(Summarize(talked, summarizer_name="mine", must_keep=_fails))

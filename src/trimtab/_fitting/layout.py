@@ -62,7 +62,7 @@ from trimtab.strategies.base import asks_model
 from trimtab.strategies.openers import without_refused
 
 if TYPE_CHECKING:
-    from trimtab.report import Reason, Violation
+    from trimtab.report import Reason, SummaryCheck, Violation
 
 __all__ = [
     "Composition",

@@ -20,6 +20,7 @@ from trimtab.errors import (
 )
 
 if TYPE_CHECKING:
+    from trimtab.report import SummaryCheck
     from trimtab.session.options import Options
 
 HISTORY = "history"

@@ -398,8 +398,8 @@ def summarized_messages(
     """Read what a summary and those it goes on from stand for, the newest first, until it passes a limit.
 
     Returns:
-        The messages by version, as a view would show them, with their origins. What each of the summaries covered is there whole
-        or not at all.
+        The messages by version, as a view would show them, with their origins. What each of the summaries
+        covered is there whole or not at all.
     """
     found: dict[int, tuple[Dict, Origins]] = {}
     left_tokens = limit_tokens

@@ -528,8 +528,8 @@ FUNCTIONS = [
     for name, about in _ABOUT.items()
     if name == "must_keep" or (not about.kept and name not in ("budget", "format"))
 ]
-"""Options that no log can store, or not always: `must_keep` may be a function; a session made with them does not silently continue without them (SPEC
-E12b)."""
+"""Options that no log can store, or not always: `must_keep` may be a function. A session made with them does
+not silently continue without them (SPEC E12b)."""
 
 _DATA = [name for name, about in _ABOUT.items() if about.kept]
 """Options that a log stores unchanged."""

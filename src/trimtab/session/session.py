@@ -60,6 +60,7 @@ from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import TokenBreakdown, Zones
 from trimtab.stores import Event, Found, Retry, Store, StoreLike, acopy_session, copy_session
 from trimtab.strategies.fact_extractor import Fact, FactExtractorLike
+from trimtab.strategies.must_keep import MustKeepLike
 from trimtab.strategies.summarizer import SummarizerLike
 
 

@@ -140,13 +140,13 @@ def fit_working_set(
             newest=listed.newest,
             stale=[at for at, one in enumerate(listed.origins) if not stale.isdisjoint(one.versions)],
             notes=(*_notes(working_set, listed.units), *_notes_of_calls(listed.changes), *notes),
-            checked=_checked(working_set),
+            checked=_checks_of(working_set),
         )
     )
     return fitted_for(drive(settle_fit(work)))
 
 
-def _checked(working_set: WorkingSet) -> tuple[SummaryCheck, ...]:
+def _checks_of(working_set: WorkingSet) -> tuple[SummaryCheck, ...]:
     """Return what became of the values of the summaries in view."""
     shown = (
         working_set.anchor_summary,
@@ -304,9 +304,7 @@ def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str,
     state, notes = working_set.state, []
     if working_set.summary is not None:
         notes.append(f"A summary stands for {plural(working_set.summary.messages, 'message')}.")
-    checked = add_checks(_checked(working_set))
-    if checked is not None and checked.lost:
-        notes.append(f"Without room in a summary: {plural(checked.lost, 'exact value')}. The log has them.")
+    notes += _value_notes(working_set)
     notes += _role_notes(working_set)
     notes += _fact_notes(working_set)
     units = (working_set.shown, working_set.recent)
@@ -340,6 +338,12 @@ def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str,
             f" {state.budget_tokens:,} is {state.room_tokens:,} here."
         )
     return tuple(notes)
+
+
+def _value_notes(working_set: WorkingSet) -> Iterable[str]:
+    checked = add_checks(_checks_of(working_set))
+    if checked is not None and checked.lost:
+        yield f"Without room in a summary, but in the log: {plural(checked.lost, 'exact value')}."
 
 
 def _notes_of_recall(working_set: WorkingSet) -> Iterable[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 __all__ = ["LONGEST_VALUE", "Finder", "fold", "says", "values_in"]
@@ -45,53 +44,60 @@ _CJK = re.compile(
     rf"|\d{{1,15}}(?:\.\d{{1,6}})?(?:{_CJK_UNITS}))"
 )
 
-_MONTHS = frozenset(
-    chain(
-        "january february march april may june july august september october november december".split(),
-        "jan feb mar apr jun jul aug sep sept oct nov dec".split(),
-        "januar februar märz mai juni juli oktober dezember okt dez".split(),
-        "janvier février mars avril juin juillet août septembre octobre novembre décembre".split(),
-        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre".split(),
-    )
-)
-_UNITS = frozenset(
-    chain(
-        "eur usd gbp jpy cny rmb chf inr cad aud euro euros dollar dollars cent cents pound pounds".split(),
-        "yen yuan rupee rupees k m bn thousand million billion percent % € $ am pm a.m p.m o'clock uhr".split(),
-        "kg g mg km cm mm mi mile miles ft feet inch inches litre litres liter liters ml l oz lb lbs".split(),
-        "ms s sec second seconds min minute minutes h hr hrs hour hours day days night nights".split(),
-        "week weeks month months year years stunde stunden minuten tag tage tagen woche wochen".split(),
-        "monat monate monaten jahr jahre jahren jours heures días horas años ans mois".split(),
-        "kb mb gb tb kib mib gib mbps gbps px pt rpm hz khz mhz ghz kw kwh °c °f degrees".split(),
-        "tokens words characters lines rows items pieces people persons passengers guests adults".split(),
-        "children bags tickets seats rooms units times points pages messages characters sentences".split(),
-    )
-)
-_PARTICLES = frozenset("of de da di del la van von der den bin al".split())
-_FILES = frozenset(
-    chain(
-        "py pyi ipynb js mjs jsx ts tsx json jsonl yaml yml toml ini cfg conf env lock md rst txt log".split(),
-        "csv tsv parquet xls xlsx doc docx ppt pptx pdf png jpg jpeg gif svg webp mp3 mp4 wav zip tar".split(),
-        "tgz gz sql db sqlite html htm css scss xml sh bash ps1 bat rs go c h cc cpp hpp java kt cs rb".split(),
-        "php swift scala lua pl tf proto vue exe dll so whl".split(),
-    )
-)
-_NO_NAMES = frozenset(
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_MONTHS = _set(
     """
-    a about absolutely actually add after all also always an and another any are as ask at be because been before book
-    but by call can cancel certainly change continue correct check could create day days dear did do does don't done during each either else
-    every everything few final finally find first for from get give go good great had has have he hello her here
-    hey hi his how however i i'd i'll i'm i've if in is it it's its just keep last let let's like make many
-    may maybe me might mind more most mr mrs ms must my never new next no none nor not note nothing now of oh
-    ok okay on once one only or other otherwise our out over perfect perhaps please plus put regarding remove
-    right same second see send set she should show since so some sorry still such sure take tell than thank
-    thanks that that's the their them then there there's these they think this those though three to today
-    tomorrow too two under understood unless until up update use user users very want was we we'll we're we've
-    welcome well were what what's when where whether which while who why will with without would write yes
-    yesterday yet you you'd you'll you're you've your assistant system tool summary exact values start stop fine nice cool bonjour hallo hola
+    january february march april may june july august september october november december
+    jan feb mar apr jun jul aug sep sept oct nov dec
+    januar februar märz mai juni juli oktober dezember okt dez
+    janvier février mars avril juin juillet août septembre octobre novembre décembre
+    enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
+    """
+)
+_UNITS = _set(
+    """
+    eur usd gbp jpy cny rmb chf inr cad aud euro euros dollar dollars cent cents pound pounds yen yuan rupees
+    k m bn thousand million billion percent % € $ am pm a.m p.m o'clock uhr
+    kg g mg km cm mm mi mile miles ft feet inch inches litre litres liter liters ml l oz lb lbs
+    ms s sec second seconds min minute minutes h hr hrs hour hours day days night nights week weeks
+    month months year years stunde stunden minuten tag tage tagen woche wochen monat monate monaten
+    jahr jahre jahren jours heures mois ans días horas años
+    kb mb gb tb kib mib gib mbps gbps px pt rpm hz khz mhz ghz kw kwh °c °f degrees
+    tokens words characters lines rows items pieces people persons passengers guests adults children
+    bags tickets seats rooms units times points pages messages sentences
+    """
+)
+_PARTICLES = _set("of de da di del la van von der den bin al")
+_FILES = _set(
+    """
+    py pyi ipynb js mjs jsx ts tsx json jsonl yaml yml toml ini cfg conf env lock md rst txt log csv tsv
+    parquet xls xlsx doc docx ppt pptx pdf png jpg jpeg gif svg webp mp3 mp4 wav zip tar tgz gz sql db sqlite
+    html htm css scss xml sh bash ps1 bat rs go c h cc cpp hpp java kt cs rb php swift scala lua pl tf proto
+    vue exe dll so whl
+    """
+)
+_NO_NAMES = _set(
+    """
+    a about absolutely actually add after all also always an and another any are as ask at be because been
+    before book but by call can cancel certainly change check continue correct could create day days dear did
+    do does don't done during each either else every everything exact few final finally find fine first for
+    from get give go good great had has have he hello her here hey hi his how however i i'd i'll i'm i've if
+    in is it it's its just keep last let let's like make many may maybe me might mind more most mr mrs ms must
+    my never new next nice no none nor not note nothing now of oh ok okay on once one only or other otherwise
+    our out over perfect perhaps please plus put regarding remove right same second see send set she should
+    show since so some sorry start still stop such sure take tell than thank thanks that that's the their them
+    then there there's these they think this those though three to today tomorrow too two under understood
+    unless until up update use user users values very want was we we'll we're we've welcome well were what
+    what's when where whether which while who why will with without would write yes yesterday yet you you'd
+    you'll you're you've your assistant system tool summary
     der die das den dem ein eine einen ich wir sie er es du ihr und oder aber nicht bitte danke ja nein mein
     le les un une des je nous vous il elle et ou mais non oui merci el los las una yo nosotros y o pero sí
-    """.split()
+    bonjour hallo hola
+    """
 )
 """Words that are written large where a sentence begins, or to be heard, and name nobody."""
 

@@ -1,4 +1,4 @@
-"""What a summary must keep word for word, whose values these are, and restating what a summary lost (SPEC E16).
+"""What a summary must keep word for word, whose values these are, and restating what it lost (SPEC E16).
 
 No model is asked a second time. A value that the summarizer left out stands in one line behind its text, so
 that the next summary, for which this one is a source, has it again.
@@ -78,7 +78,7 @@ def check_must_keep(name: str, value: Any, /) -> MustKeep:
             )
         if value.search("") is not None:
             raise ConfigurationError(
-                f"{name}={value.pattern!r:.80} matches an empty text: write a pattern that matches values only",
+                f"{name}={value.pattern!r:.80} matches an empty text: write one that matches only values",
                 argument=name,
             )
         return cast("MustKeep", value)
@@ -86,7 +86,7 @@ def check_must_keep(name: str, value: Any, /) -> MustKeep:
         check_parameters(name, value, "text")
         return cast("MustKeep", value)
     raise ConfigurationError(
-        f"{name} must be 'values', a pattern (re.compile(...)), a synchronous function of a text that returns"
+        f"{name} must be 'values', a compiled pattern, a synchronous function of a text that returns"
         f" its values, or None, not {reprlib.repr(value)}",
         argument=name,
     )
@@ -126,8 +126,8 @@ def must_keep_data(value: MustKeep, name: str | None = None, /) -> Any:
         return value
     if name is None:
         raise ConfigurationError(
-            f"must_keep={name_of(value)} has no name for data; make the strategy with create_strategy({{'kind':"
-            " 'summarize', 'must_keep': 'mine', ...}, names={'mine': ...})",
+            f"must_keep={name_of(value)} has no name for data; make the strategy with create_strategy("
+            "{'kind': 'summarize', 'must_keep': 'mine', ...}, names={'mine': ...})",
             argument="must_keep",
         )
     return name
@@ -205,10 +205,10 @@ _OWN_DEPTH = 3
 
 def _source(text: str, whose: Whose) -> Source:
     """Take a summary that stands in a message for what it is."""
-    head, closing, body = text[:_HEAD_CHARS].partition(' by="trimtab">')
+    head, closing, _ = text[:_HEAD_CHARS].partition(' by="trimtab">')
     if whose == "tool" or not closing or not head.startswith("<summary of="):
         return Source(text, whose)
-    return summary_source(unescaped(text[len(head) + len(closing) :].removesuffix("</summary>")))
+    return summary_source(unescape(text[len(head) + len(closing) :].removesuffix("</summary>")))
 
 
 _HEAD_CHARS = 200
@@ -220,7 +220,7 @@ def summary_source(text: str, /) -> Source:
     return Source(text.strip(), "summary")
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     """Take back what is escaped where a conversation or a summary stands in a mark."""
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
 
@@ -243,7 +243,7 @@ def _values_of(find: Finder, sources: Sequence[Source]) -> _Values:
     counts: dict[str, int] = {}
     used, returned = set[str](), list[str]()
     for source in sources:
-        for value, rank in _said(find, source):
+        for value, rank in _find_in(find, source):
             counts[value] = counts.get(value, 0) + 1
             if source.whose == "call":
                 used.add(value)
@@ -258,7 +258,7 @@ def _values_of(find: Finder, sources: Sequence[Source]) -> _Values:
     return _Values([(value, ranks[value]) for value in order], frozenset(counts))
 
 
-def _said(find: Finder, source: Source) -> Iterator[tuple[str, int]]:
+def _find_in(find: Finder, source: Source) -> Iterator[tuple[str, int]]:
     """Yield what a source says, with its rank; the line of an earlier summary says whose it was."""
     text, rank = source.text, _RANKS.get(source.whose, 0)
     if source.whose == "summary":
@@ -326,15 +326,15 @@ def keep_values(
 
     values = _values_of(find, sources)
     text = _without_copies(text, sources)
-    invented = _invented(find, text, values, sources)
-    missing = _missing(text, values)
+    invented = _count_invented(find, text, values, sources)
+    missing = _find_missing(text, values)
     line = _line(missing)
     most = int((limit_tokens - size("")) * ratio)
     if missing and most > 0:
         reserve = min(most, max(1, size(f"{text}\n{line}") - size(text)))
         if size(text) + reserve > limit_tokens:
-            text = _shortened(text, limit_tokens - reserve, size) or text
-            missing = _missing(text, values)
+            text = _end_earlier(text, limit_tokens - reserve, size) or text
+            missing = _find_missing(text, values)
         room = min(limit_tokens, size(text) + most)
         line = _line_within(missing, lambda one: size(f"{text}\n{one}") <= room)
     else:
@@ -350,7 +350,7 @@ def keep_values(
     return Kept(text=f"{text}\n{line}" if line else text, checked=checked, lost=lost)
 
 
-def _shortened(text: str, limit_tokens: int, size: Callable[[str], int]) -> str | None:
+def _end_earlier(text: str, limit_tokens: int, size: Callable[[str], int]) -> str | None:
     """End a text earlier, at a sentence; None where the first one alone is too long."""
     if size("") >= limit_tokens:
         return None
@@ -371,24 +371,24 @@ def _copies(line: str, known: set[str]) -> bool:
     return {value for value, _ in _without_line(f"\n{line.strip()}")[1]} <= known
 
 
-def _missing(text: str, values: _Values) -> list[tuple[str, int]]:
+def _find_missing(text: str, values: _Values) -> list[tuple[str, int]]:
     """List the values that a text does not say word for word, escaped or not."""
     folded = fold(text)
-    plain = unescaped(folded)
+    plain = unescape(folded)
     return [
         (value, rank)
         for value, rank in values.wanted
-        if not (says(folded, value) or says(plain, unescaped(value)))
+        if not (says(folded, value) or says(plain, unescape(value)))
     ]
 
 
-def _invented(find: Finder, text: str, values: _Values, sources: Sequence[Source]) -> int:
+def _count_invented(find: Finder, text: str, values: _Values, sources: Sequence[Source]) -> int:
     """Count the values of a text that no source has, whoever said it and however it is written."""
     found = {fold(value) for value in find(text)} - values.known
     if not found:
         return 0
-    said = fold(unescaped(" ".join(source.text for source in sources))).casefold()
-    return sum(1 for value in found if not _is_said(said, unescaped(value).casefold()))
+    said = fold(unescape(" ".join(source.text for source in sources))).casefold()
+    return sum(1 for value in found if not _is_said(said, unescape(value).casefold()))
 
 
 def _is_said(said: str, value: str) -> bool:
@@ -400,14 +400,14 @@ def _is_said(said: str, value: str) -> bool:
 
 def _line(values: Sequence[tuple[str, int]]) -> str:
     """Write the line, the user's values first; what another value says is not said twice."""
-    users = _joined(value for value, rank in values if not rank)
-    others = _joined((value for value, rank in values if rank), users)
+    users = _join(value for value, rank in values if not rank)
+    others = _join((value for value, rank in values if rank), users)
     if not (users or others):
         return ""
     return f"{VALUES_LABEL} {users}{_OTHERS if others else ''}{others}"
 
 
-def _joined(values: Iterable[str], before: str = "") -> str:
+def _join(values: Iterable[str], before: str = "") -> str:
     made = before
     start = len(before)
     for value in values:

@@ -151,16 +151,16 @@ class Summarize:
     the first of them. A summary that is empty, over its cap, no smaller than what it replaces, or missing
     because of an error is not used: the fallback evicts, and the report says so.
 
-    The exact values of what is summarized (names, numbers with units, ids, paths, dates, addresses) are looked
-    for in the summary. Those that are missing follow its text in one line, `Exact values: …`, which takes at
-    most 0.3 of its room: the user's first, then others, behind `|`. A value that only tools returned is
-    restated if a call used it. The report counts them.
+    The exact values of what is summarized (names, numbers with units, ids, paths, dates, addresses) are
+    looked for in the summary. Those that are missing follow its text in one line, `Exact values: …`, which
+    takes at most 0.3 of its room: the user's first, then others, behind `|`. A value that only tools returned
+    is restated if a call used it. The report counts them.
 
     The last summaries are remembered by what they cover, for all strategies made with the same summarizer and
-    options, so a strategy may be made anew for each turn. A summary is used again if everything newer fits with
-    it; otherwise the summarizer gets it (`existing`) with the new messages. A function that is created anew
-    each time, such as a lambda in the call, counts as a different one. Copies and pickled strategies start
-    without remembered summaries.
+    options, so a strategy may be made anew for each turn. A summary is used again if everything newer fits
+    with it; otherwise the summarizer gets it (`existing`) with the new messages. A function that is created
+    anew each time, such as a lambda in the call, counts as a different one. Copies and pickled strategies
+    start without remembered summaries.
 
     Args:
         summarizer: Writes the text; a function becomes a summarizer.
@@ -243,7 +243,8 @@ class Summarize:
         """Return it as data for `create_strategy`.
 
         Raises:
-            ConfigurationError: The summarizer or the function in `must_keep` has no name, or the fallback cannot be written as data.
+            ConfigurationError: The summarizer or the function in `must_keep` has no name, or the fallback
+                cannot be written as data.
         """
         if self.summarizer_name is None:
             raise ConfigurationError(
