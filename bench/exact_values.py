@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from trimtab import Session, fit
+from trimtab import BudgetExceededError, Session, fit
 from trimtab.counting import counter_for, measure
 from trimtab.formats import get_format
 from trimtab.strategies import Summarize
@@ -92,40 +92,54 @@ def joined(talks: Sequence[list[Message]], count: int) -> list[list[Message]]:
     return [[one for talk in talks[at : at + count] for one in talk] for at in range(0, len(talks), count)]
 
 
-def views(messages: list[Message], budget: int, counter: Any) -> Iterator[tuple[str, list[Message]]]:
-    """Yield the view of each way at the end of a conversation."""
-    for keep in ("values", None):
+def views(messages: list[Message], budget: int, counter: Any) -> Iterator[tuple[str, list[Message], int]]:
+    """Yield the view of each way at the end of a conversation, and how many summaries were written."""
+    ways: dict[str, dict[str, Any]] = {
+        "values": {"must_keep": "values"},
+        "values, half of the room": {"must_keep": "values", "max_kept_ratio": 0.5},
+        "None": {"must_keep": None},
+    }
+    for name, options in ways.items():
         session = Session(
-            budget, counter=counter, summarizer=Lossy(counter), must_keep=keep, summarize_threshold_messages=4
+            budget, counter=counter, summarizer=Lossy(counter), summarize_threshold_messages=4, **options
         )
         for message in messages:
             session.add(message)
-        yield f"session, must_keep={keep}", session.messages()
+        written = len(list(session.history(kinds=("summary",))))
+        yield f"session, must_keep={name}", session.messages(), written
     for keep in ("values", None):
         strategy = Summarize(Lossy(counter), must_keep=keep)
-        yield f"fit, must_keep={keep}", fit(messages, budget, counter=counter, strategy=strategy).messages
-    yield "fit, no summary", fit(messages, budget, counter=counter).messages
+        yield f"fit, must_keep={keep}", fit(messages, budget, counter=counter, strategy=strategy).messages, 1
+    yield "fit, no summary", fit(messages, budget, counter=counter).messages, 0
 
 
 def main(folder: Path) -> None:
-    """Print a row for each file and share."""
+    """Print a row for each file, share and way."""
     counter = counter_for("gpt-4o")
-    files = {"tau": ("tau_airline_gpt4o.jsonl", 1, 40), "glaive": ("glaive_toolcall_en.jsonl", 8, 20)}
-    for name, (file, together, most) in files.items():
-        talks = list(conversations(folder / file))
-        talks = joined(talks, together)[:most] if together > 1 else talks[:most]
+    files = {"tau": ("tau_airline_gpt4o.jsonl", 1), "glaive": ("glaive_toolcall_en.jsonl", 8)}
+    for name, (file, together) in files.items():
+        talks = joined(list(conversations(folder / file)), together)
         for share in SHARES:
             totals: dict[str, list[int]] = {}
+            fitting = 0
             for messages in talks:
                 budget = max(100, int(share * measure(messages, counter=counter).tokens))
+                try:
+                    found = list(views(messages, budget, counter))
+                except BudgetExceededError:  # its latest message alone is larger than that
+                    continue
+                fitting += 1
                 values = users_values(messages)
-                for way, view in views(messages, budget, counter):
-                    found, count = share_in(view, values)
-                    row = totals.setdefault(way, [0, 0])
-                    row[0] += found
+                for way, view, written in found:
+                    in_view, count = share_in(view, values)
+                    row = totals.setdefault(way, [0, 0, 0])
+                    row[0] += in_view
                     row[1] += count
-            for way, (found, count) in totals.items():
-                print(f"{name:7} {share:.0%} {way:26} {found / count:.2f}  ({found} of {count})")
+                    row[2] += written
+            print(f"{name}, {share:.0%}: {fitting} of {len(talks)} conversations")
+            for way, (in_view, count, written) in totals.items():
+                each = written / fitting
+                print(f"  {way:44}{in_view / count:.2f}  {in_view} of {count}; {each:.1f} summaries each")
 
 
 if __name__ == "__main__":

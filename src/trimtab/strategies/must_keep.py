@@ -40,8 +40,8 @@ __all__ = [
 ]
 
 DEFAULT_KEPT_RATIO = 0.3
-"""Share of a summary's room for the line of values. Measured (design/042-exact-values.md): .5 restates hardly
-more, and takes that from the text."""
+"""Share of a summary's room for the line of values. Measured (design/042-exact-values.md): .5 keeps .91 of
+users' values in view where .3 keeps .86, and takes it from the text."""
 
 VALUES_LABEL = "Exact values:"
 """How the line begins that restates what a summary lost."""
