@@ -74,6 +74,7 @@ def restated(text: str, **options: Any) -> list[str]:
         ("Order ORD-7 of sara_doe_496, flight HAT001, in v1.2.", ["ORD-7", "sara_doe_496", "HAT001", "v1.2"]),
         ("From JFK to SFO, and do NOT stop.", ["JFK", "SFO"]),
         ("It weighs 3 kg and costs 42 EUR, $1,200.50 or 20%.", ["3 kg", "42 EUR", "$1,200.50", "20%"]),
+        ("It costs $ 40 or 7 €.", ["$ 40", "7 €"]),
         ("It is number 7447 at 12:30 or 5 pm.", ["7447", "12:30", "5 pm"]),
         (
             "On 2024-05-15, May 20th, May 15, 2024, 5 May or 15/05/2024.",
@@ -99,6 +100,7 @@ def test_a_value_that_a_summary_left_out_is_restated(text: str, values: list[str
 @pytest.mark.parametrize(
     "text",
     [
+        "Weather matters here. Nobody knows why. (Somebody does.)",
         "We met and talked and/or wrote, e.g. to him.",
         "Please do it. Thanks! Could you? I think so. It is fine.",
         "I want 2 or 3 of them, NOT more, and ALL of it.",
@@ -139,6 +141,14 @@ def test_a_value_is_kept_word_for_word_and_blanks_do_not_count(summary: str, kep
     assert (report.values.missing, "Exact values" in text) == ((0, False) if kept else (1, True))
 
 
+@pytest.mark.parametrize("summary", ["It is 1234.5.", "It is 12345.", "It is 5,1234.", "It is 1234:56."])
+def test_a_number_is_no_part_of_another(summary: str) -> None:
+    """On neither side."""
+    _, report = fitted_with([user("It is 1234.")], summarizer=lambda messages: summary)
+    assert report.values is not None
+    assert (report.values.missing, report.values.invented) == (1, 1)
+
+
 def test_what_is_escaped_in_a_prompt_is_the_same_value() -> None:
     """A model may write it as it read it."""
     address = "https://x.com/?a=1&b=2"
@@ -166,6 +176,14 @@ def test_the_users_values_come_first_and_a_tools_only_where_they_were_used(form:
     assert text == "They talked.\nExact values: ORD-7 | INV-8; ACME-3"
 
 
+def test_a_result_beside_the_users_words_is_a_tools() -> None:
+    """In one message, as Anthropic has it."""
+    call_message, result_message = tool_messages("anthropic", "c1", "EVIL-9")
+    result_message["content"].append({"type": "text", "text": "I am Ada."})
+    messages = [text_message("anthropic", "user", "Go."), call_message, result_message]
+    assert summary_of(messages, form="anthropic") == "They talked.\nExact values: Ada"
+
+
 def test_a_tools_value_that_a_call_used_is_restated() -> None:
     """And one that only stands in a call is not: it is nobody's word."""
     used = call("c2")
@@ -189,6 +207,14 @@ def test_what_the_host_lowered_is_no_word_of_the_user() -> None:
         return "tool" if str(message["content"]).startswith("Observation") else None
 
     assert summary_of(messages, origin=origin) == "They talked.\nExact values: Ada"
+
+
+def test_where_one_value_has_room_it_is_the_users() -> None:
+    """Though the assistant said another more often."""
+    messages = [user("It is ID-1."), assistant("It is ID-2, ID-2 and ID-2.")]
+    text, report = fitted_with(messages, cap=18)
+    assert text == "They talked.\nExact values: ID-1"
+    assert report.values == SummaryCheck(values=2, missing=2, restated=1, lost=1)
 
 
 def test_values_said_often_come_before_those_said_once() -> None:
@@ -224,6 +250,17 @@ def test_a_text_that_takes_all_the_room_ends_earlier_at_a_sentence() -> None:
     assert report.inserted[0].tokens <= 100
     assert report.values is not None
     assert report.values.lost == 0
+
+
+def test_values_at_the_end_of_a_text_that_ends_earlier_do_not_pass_the_cap() -> None:
+    """More is missing then than before, and the line still keeps to the cap."""
+    many = ",".join(f"ID-{at}" for at in range(1, 30))
+    said_all = " ".join(["It is long and so on."] * 15) + f" It has {many}."
+    messages = [user(f"ID-0 {many}. {words(200)}")]
+    _, report = fitted_with(messages, cap=97, summarizer=lambda messages: said_all)
+    assert report.values is not None
+    assert report.values.missing > 1
+    assert report.inserted[0].tokens <= 97
 
 
 @pytest.mark.parametrize("cap", range(6, 16))

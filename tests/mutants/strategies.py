@@ -784,13 +784,11 @@ STRATEGIES = (
         ("_find_missing", "says(plain, unescape(value))", "False"),
         ("_join", "if not says(made, value):", "if True:"),
         ("_line_within", "low + 1 + _TRIED", "low + 1"),
-        ("_count_invented", "- values.known", ""),
     ),
     module(
         "strategies/exact_values.py",
         "test_exact_values.py",
         ("values_in", 'if "trimtab" in text else text', "if False else text"),
-        ("_words", "if stop - start > LONGEST_VALUE:", "if False:"),
         ("_names_nothing", "alone > 3 and", "False and"),
         ("_amount_length", "return 2 if _AMOUNT.fullmatch(following) else 0", "return 0"),
         ("_date_length", "and not year.begins and", "and False and"),
