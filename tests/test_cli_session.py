@@ -773,7 +773,7 @@ def test_a_session_is_read_without_the_functions_it_was_made_with(url: str, tmp_
             100, counter=counter, store=store, id="ada", summarizer=lambda _: "Ada rode a bike."
         )
         session.extend([HELLO, *TALK])
-        assert session.summary == "Ada rode a bike."
+        assert session.summary == "Ada rode a bike.\nExact values: 77x41"
     found = run("show", *at(url))
     assert "Ada rode a bike." in found.stdout
     assert "tokens are estimated" in found.stderr

@@ -59,6 +59,18 @@ def test_a_session_is_shown_as_it_was_and_goes_on(files: Path, tmp_path: Path) -
         assert session.messages()[-1]["content"].startswith("And the saddle?")
 
 
+def test_summaries_of_an_older_session_are_not_checked(files: Path, tmp_path: Path) -> None:
+    """It had no `must_keep`, and has none until it is opened with it."""
+    with _store(files, tmp_path) as store:
+        session = Session.open(store, "ada", counter=WORDS, summarizer=_summarize)
+        session.extend([{"role": "user", "content": f"Ada said ORD-{at}. " * 20} for at in range(20)])
+        assert "Exact values" not in str(session.summary)
+        assert not any("checked" in event.data for event in session.history(kinds=("summary",)))
+        session = Session(store=store, id="ada", counter=WORDS, summarizer=_summarize, must_keep="values")
+        session.extend([{"role": "user", "content": f"Ada said ORD-{at}. " * 20} for at in range(20, 40)])
+        assert "Exact values: " in str(session.summary)
+
+
 def test_a_session_with_a_redacted_message_never_says_it(files: Path, tmp_path: Path) -> None:
     """The log has its place and none of its words."""
     expected = _read(files / "expected.json")

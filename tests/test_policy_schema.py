@@ -81,9 +81,14 @@ def test_the_options_of_a_strategy_are_those_of_its_class(kind: str) -> None:
 
 def unlike_help(made: type, options: dict[str, Any]) -> list[str]:
     """List what an editor describes in other words than `help()`; what is None there is left out here."""
-    told = " ".join((inspect.getdoc(made) or "").split()).replace("None", "left out")
+    told = " ".join((inspect.getdoc(made) or "").split())
+    ways = [told.replace("None", written) for written in ("left out", '"none"')]
     shown = {name: one["description"].removesuffix(" Its name in names=.") for name, one in options.items()}
-    return [name for name, words in shown.items() if not words or f" {name}: {words}" not in told]
+    return [
+        name
+        for name, words in shown.items()
+        if not words or not any(f" {name}: {words}" in way for way in ways)
+    ]
 
 
 def test_the_options_of_blocks_and_budgets_are_described_in_the_words_of_their_classes() -> None:

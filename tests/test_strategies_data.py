@@ -226,12 +226,15 @@ def test_a_summarizer_is_written_by_its_name(kind: str) -> None:
     assert isinstance(strategy, Summarize)
     assert (strategy.max_summary_tokens, strategy.role, strategy.fallback) == (50, "system", Drop())
     written = json.loads(json.dumps(strategy_data(strategy)))
-    assert written == {**data, "kind": "summarize", "fallback": {"kind": "drop"}, "trust_summaries": False}
+    assert written == {**data, "kind": "summarize", "fallback": {"kind": "drop"}, **_BY_DEFAULT}
     assert strategy_data(create_strategy(written, names=names)) == written
     with pytest.raises(UnknownNameError, match="no summarizer is called 'mine'; names= has: mime"):
         create_strategy(data, names={"mime": _summary})
     with pytest.raises(ConfigurationError, match="has no name for data"):
         strategy_data(Summarize(_summary))
+
+
+_BY_DEFAULT = {"trust_summaries": False, "must_keep": "values"}
 
 
 def _summary(messages: list[Any]) -> str:

@@ -29,8 +29,9 @@ MANY = 400
 """A repeat that says a larger number than this is written out only so often."""
 
 
-CALLERS_OWN = ("re.compile(given)",)
-"""Calls whose expression is the caller's: `Session.redact(where=)` searches what it is told to."""
+CALLERS_OWN = ("re.compile(given)", "re.compile(text, flags)")
+"""Calls whose expression is the caller's: `Session.redact(where=)` and `must_keep=` search what they are told
+to."""
 
 
 class Found(NamedTuple):

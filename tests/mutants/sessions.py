@@ -130,7 +130,18 @@ SESSIONS = (
             "return messages or [reader.format.with_role(previous",
         ),
         ("_text", "answer.strip() if isinstance", "answer if isinstance"),
-        ("_cut", "for at in range(fitting - 1, -1, -1):", "for at in ():"),
+    ),
+    module(
+        "counting/shorten.py",
+        "session/test_summarizers.py",
+        ("cut_at_sentence", "for at in range(fitting - 1, -1, -1):", "for at in ():"),
+    ),
+    module(
+        "session/summary.py",
+        "session/test_exact_values_session.py",
+        ("_first_that_fits", "if options.must_keep is None:", "if True:"),
+        ("_first_that_fits", "ratio=options.max_kept_ratio", "ratio=0.3"),
+        ("_sources", "[] if job.existing is None else [summary_source(job.existing)]", "[]"),
     ),
     module(
         "session/log.py",
@@ -165,7 +176,7 @@ SESSIONS = (
         "session/summarize.py",
         "session/test_reads_all.py",
         ("job_of", "len(earlier) == summary.messages", "True"),
-        ("job_of", "_in_order(earlier | _members(units))", "_in_order(_members(units))"),
+        ("job_of", "given = earlier | _members(units)", "given = _members(units)"),
     ),
     module(
         "session/pop.py",

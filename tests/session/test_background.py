@@ -38,7 +38,7 @@ class Gate:
 
 def in_background(summarizer: Any, **options: Any) -> Session:
     """Open a session with a threshold of 10 tokens of 100."""
-    return Session(100, counter=WORDS, summarizer=summarizer, background=True, **options)
+    return Session(100, counter=WORDS, summarizer=summarizer, must_keep=None, background=True, **options)
 
 
 def begun(summarizer: Gate, **options: Any) -> Session:
@@ -249,7 +249,13 @@ def test_sessions_of_one_store_are_written_side_by_side() -> None:
 
     def write(name: str) -> None:
         session = Session(
-            100, counter=WORDS, summarizer=lambda messages: "sum", background=True, store=store, id=name
+            100,
+            counter=WORDS,
+            summarizer=lambda messages: "sum",
+            must_keep=None,
+            background=True,
+            store=store,
+            id=name,
         )
         for text in texts(40):
             session.add(user(text))

@@ -129,7 +129,7 @@ def test_a_cancelled_task_of_a_summarizer_is_its_failure() -> None:
             await inner
             return "never"
 
-        session = Session(100, counter=WORDS, summarizer=AsyncSummarizer(lost))
+        session = Session(100, counter=WORDS, summarizer=AsyncSummarizer(lost), must_keep=None)
         for text in texts(12):
             await session.aadd(user(text))
         assert session.status().failures == 1
@@ -242,7 +242,7 @@ def test_an_operation_cut_off_in_the_middle_is_read_again() -> None:
             await asyncio.Event().wait()
             return "never"
 
-        session = Session(100, counter=WORDS, summarizer=AsyncSummarizer(answer))
+        session = Session(100, counter=WORDS, summarizer=AsyncSummarizer(answer), must_keep=None)
 
         async def add() -> None:
             for text in texts(20):
@@ -271,7 +271,7 @@ def test_a_cancelled_add_asks_for_no_summary_any_more() -> None:
             asked.append(messages)
             return "sum"
 
-        session = Session(100, counter=WORDS, summarizer=summarize, id="s", store=store)
+        session = Session(100, counter=WORDS, summarizer=summarize, must_keep=None, id="s", store=store)
         await session.aextend([user(text) for text in texts(10)])
         store.holds = True
         adding = asyncio.create_task(session.aadd(user(texts(11)[10])))
@@ -341,7 +341,9 @@ def test_an_interrupted_wait_for_the_turn_leaves_it_free() -> None:
 def test_threads_and_event_loops_take_turns_on_one_object() -> None:
     """No conflict with oneself, nothing lost, nothing counted twice."""
     store = MemoryStore()
-    session = Session(100, counter=WORDS, summarizer=lambda messages: "sum", store=store, id="s")
+    session = Session(
+        100, counter=WORDS, summarizer=lambda messages: "sum", must_keep=None, store=store, id="s"
+    )
     begin = threading.Barrier(4)
     failed: list[BaseException] = []
 
@@ -605,7 +607,11 @@ def test_a_summarizer_that_calls_its_session_is_refused(
 ) -> None:
     """No storm, no endless wait: a failed summary whose reason says what to do."""
     session = Session(
-        100, counter=WORDS, summarizer=lambda messages: back(session), summary_timeout_seconds=seconds
+        100,
+        counter=WORDS,
+        summarizer=lambda messages: back(session),
+        must_keep=None,
+        summary_timeout_seconds=seconds,
     )
     with caplog.at_level(logging.CRITICAL):
         for text in texts(12):
@@ -632,7 +638,7 @@ def test_an_async_summarizer_that_calls_its_session_is_refused(
             await asyncio.to_thread(session.recall, "w1")
         return "sum"
 
-    session = Session(100, counter=WORDS, summarizer=AsyncSummarizer(answer))
+    session = Session(100, counter=WORDS, summarizer=AsyncSummarizer(answer), must_keep=None)
 
     async def main() -> None:
         for text in texts(12):
@@ -654,7 +660,7 @@ def test_another_object_on_the_session_may_be_used_by_the_summarizer() -> None:
         found.extend(other.history())
         return "sum"
 
-    session = Session(100, counter=WORDS, summarizer=summarize)
+    session = Session(100, counter=WORDS, summarizer=summarize, must_keep=None)
     for text in texts(12):
         session.add(user(text))
     assert found

@@ -75,7 +75,9 @@ def test_what_is_recalled_is_said_by_messages_and_not_by_facts() -> None:
 
 def test_what_must_stay_takes_the_room_of_what_was_recalled_first_and_then_of_facts() -> None:
     """Then of the summary; the report says each."""
-    session = session_with(Extractor(), 300, recall_ratio=0.2, summarizer=lambda messages: words(20))
+    session = session_with(
+        Extractor(), 300, recall_ratio=0.2, summarizer=lambda messages: words(20), must_keep=None
+    )
     session.add(user("my zebra is called Tom"))
     talk(session, 0, 80)
     gone: list[tuple[bool, bool, bool]] = []

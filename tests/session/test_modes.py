@@ -81,8 +81,8 @@ def test_given_anchors_are_kept_and_no_summary_becomes_one() -> None:
 )
 def test_shares_follow_the_budget_in_force(budget: int, cap: int, recent: int, threshold: int) -> None:
     """E2: 0.3, 0.3, 0.1 of it, rounded down; also after set_budget."""
-    sized = Session(budget, counter=WORDS, summarizer=lambda messages: "a")
-    changed = Session(500, counter=WORDS, summarizer=lambda messages: "a")
+    sized = Session(budget, counter=WORDS, summarizer=lambda messages: "a", must_keep=None)
+    changed = Session(500, counter=WORDS, summarizer=lambda messages: "a", must_keep=None)
     changed.set_budget(budget)
     for session in (sized, changed):
         assert session.allocate_zones() == (0, cap, budget - cap)

@@ -49,7 +49,13 @@ def chat(
 ) -> tuple[Session, Event]:
     """A session whose first message is the secret, and by now is summarized."""
     session = Session(
-        100, counter=WORDS, summarizer=summarizer, store=store or MemoryStore(), id="s", **options
+        100,
+        counter=WORDS,
+        summarizer=summarizer,
+        must_keep=None,
+        store=store or MemoryStore(),
+        id="s",
+        **options,
     )
     event = session.add(user(SECRET))
     for at in range(count):
@@ -78,13 +84,16 @@ def test_summaries_that_do_not_repeat_it_stay(store: Store) -> None:
         session.add(user(f"more {at}"))
     assert summarizer.calls == calls
     assert "swordfish" not in log_of(session)
-    assert Session(store=store, id="s", counter=WORDS, summarizer=summarizer).summary == session.summary
+    assert (
+        Session(store=store, id="s", counter=WORDS, summarizer=summarizer, must_keep=None).summary
+        == session.summary
+    )
 
 
 def test_a_summary_that_repeats_it_is_made_again(store: Store) -> None:
     """Where few repeat it: they are taken back, and what they covered is summarized again."""
     summarizer = Summarizer("Boats.", "The password is swordfish.", "Boats again.")
-    session = Session(100, counter=WORDS, summarizer=summarizer, store=store, id="s")
+    session = Session(100, counter=WORDS, summarizer=summarizer, must_keep=None, store=store, id="s")
     while summarizer.calls < 1:
         session.add(user(words(10)))
     secret = session.add(user(SECRET))
@@ -165,7 +174,15 @@ def test_a_summary_that_is_the_anchor_is_made_again_with_all_that_stand_beside_i
 ) -> None:
     """It stays where one of those repeats the words, and where they are many."""
     summarizer = Summarizer(*says)
-    session = Session(100, counter=WORDS, summarizer=summarizer, summary_mode="anchored", store=store, id="s")
+    session = Session(
+        100,
+        counter=WORDS,
+        summarizer=summarizer,
+        must_keep=None,
+        summary_mode="anchored",
+        store=store,
+        id="s",
+    )
     secret = session.add(user(SECRET))
     while summarizer.calls < len(says):
         session.add(user(words(10)))
@@ -187,7 +204,7 @@ def test_a_summary_that_is_the_anchor_is_made_again_with_all_that_stand_beside_i
 def test_a_number_that_another_message_says_as_well_is_left_and_told(mode: Any) -> None:
     """Of the summary in force, and of the anchor; a word alone is not worth telling."""
     summarizer = Summarizer("The code is 4711.", "They like boats.")
-    session = Session(100, counter=WORDS, summarizer=summarizer, summary_mode=mode)
+    session = Session(100, counter=WORDS, summarizer=summarizer, must_keep=None, summary_mode=mode)
     secret = session.add(user("My door has the code 4711, I like it."))
     session.add(user("The code is 4711, they like it."))
     while summarizer.calls < (1 if mode == "incremental" else 2):
@@ -235,7 +252,7 @@ def test_what_is_redacted_twice_is_found_nowhere_the_second_time(store: Store) -
 
 def test_a_message_that_was_redacted_says_nothing_that_another_says() -> None:
     """Its mark has the word, and does not make it a word that the summary may have from there."""
-    session = Session(100, counter=WORDS, summarizer=Summarizer("Boats, once redacted."))
+    session = Session(100, counter=WORDS, summarizer=Summarizer("Boats, once redacted."), must_keep=None)
     first, second = session.add(user(SECRET)), session.add(user("It was redacted by Zoe."))
     for at in range(60):
         session.add(user(f"boat {at:03} {words(8)}"))
@@ -247,7 +264,7 @@ def test_a_message_that_was_redacted_says_nothing_that_another_says() -> None:
 def test_what_another_message_says_as_well_is_kept(store: Store) -> None:
     """A summary may have it from there, and made again it would say it again."""
     summarizer = Summarizer("Ada likes boats.")
-    session = Session(100, counter=WORDS, summarizer=summarizer, store=store, id="s")
+    session = Session(100, counter=WORDS, summarizer=summarizer, must_keep=None, store=store, id="s")
     secret = session.add(user("Ada likes boats and has the PIN 4711."))
     session.add(user("Yes, Ada likes boats."))
     for at in range(30):
@@ -279,7 +296,7 @@ def test_what_another_message_says_as_well_is_kept(store: Store) -> None:
 )
 def test_words_are_found_as_a_model_writes_them(said: str, text: str, mended: str) -> None:
     """In other cases, forms and scripts; what is too short to be told from other words is found in runs."""
-    session = Session(100, counter=WORDS, summarizer=lambda _: text)
+    session = Session(100, counter=WORDS, summarizer=lambda _: text, must_keep=None)
     secret = session.add(user(said))
     for _ in range(60):
         session.add(user(f"boat {words(9)}"))
@@ -293,7 +310,7 @@ def test_words_are_found_as_a_model_writes_them(said: str, text: str, mended: st
 def test_by_a_pattern(store: Store) -> None:
     """In every message of the log, and in what repeats them; everything else stays."""
     summarizer = Summarizer("A boat for card 4111 1111 1111 1111.")
-    session = Session(100, counter=WORDS, summarizer=summarizer, store=store, id="s")
+    session = Session(100, counter=WORDS, summarizer=summarizer, must_keep=None, store=store, id="s")
     first = session.add(user("My card is 4111 1111 1111 1111."))
     for at in range(30):
         session.add(user(f"boat {at:03} {words(8)}"))
@@ -448,7 +465,13 @@ def test_a_receipt_is_the_same_where_the_answer_was_lost() -> None:
 
     def redact(store: Store, retry: Retry | None) -> tuple[dict[str, Any], int]:
         session = Session(
-            100, counter=WORDS, summarizer=Summarizer("swordfish and boats"), store=store, id="s", retry=retry
+            100,
+            counter=WORDS,
+            summarizer=Summarizer("swordfish and boats"),
+            must_keep=None,
+            store=store,
+            id="s",
+            retry=retry,
         )
         session.add(user(SECRET), id="secret")
         for at in range(60):
@@ -465,7 +488,7 @@ def test_the_async_form_does_the_same() -> None:
     """By ids, by a pattern, with the same receipt."""
 
     async def run() -> None:
-        session = Session(100, counter=WORDS, summarizer=Summarizer("swordfish and boats"))
+        session = Session(100, counter=WORDS, summarizer=Summarizer("swordfish and boats"), must_keep=None)
         secret = await session.aadd(user(SECRET))
         for at in range(60):
             await session.aadd(user(f"{at:03} {words(9)}"))

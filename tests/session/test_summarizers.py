@@ -74,7 +74,7 @@ def texts(count: int, size: int = 10) -> list[str]:
 def one_session(summarizer: Any, **options: Any) -> Session:
     """Open a session whose threshold is 10 tokens of 100, and that evicts no more than it must."""
     given = {"summarize_threshold_messages": 99, "target_ratio": 1.0, **options}
-    return Session(100, counter=WORDS, summarizer=summarizer, **given)
+    return Session(100, counter=WORDS, summarizer=summarizer, must_keep=None, **given)
 
 
 USELESS: dict[str, Answer] = {
@@ -376,7 +376,7 @@ def test_a_counter_that_refuses_the_summary_is_a_failed_summary() -> None:
             return super().count_message(message)
 
     summarizer = Summarizer(lambda request: "POISON")
-    session = Session(100, counter=Picky(), summarizer=summarizer)
+    session = Session(100, counter=Picky(), summarizer=summarizer, must_keep=None)
     for text in texts(30):
         session.add(user(text))
     assert said(session) == texts(30)
@@ -403,7 +403,7 @@ def cut_down(
 ) -> tuple[Session, Summarizer]:
     """Say ten tokens so many times in a session that holds them, and cut the budget down."""
     summarizer = Summarizer(answer)
-    session = Session(20 * count, counter=WORDS, summarizer=summarizer)
+    session = Session(20 * count, counter=WORDS, summarizer=summarizer, must_keep=None)
     session.extend([user(text) for text in texts(count)])
     assert summarizer.requests == []
     session.set_budget(budget)
@@ -488,7 +488,7 @@ def test_a_summary_on_demand_needs_a_summarizer_that_can_be_asked() -> None:
 def test_what_waits_is_caught_up_with_in_the_background() -> None:
     """As beside the order itself: 64 summaries, one after the other."""
     summarizer = Summarizer(lambda request: "sum")
-    with Session(20_000, counter=WORDS, summarizer=summarizer, background=True) as session:
+    with Session(20_000, counter=WORDS, summarizer=summarizer, must_keep=None, background=True) as session:
         session.extend([user(text) for text in texts(1_500)])
         session.set_budget(200)
     assert len(summarizer.requests) == 64
@@ -498,9 +498,11 @@ def test_what_waits_is_caught_up_with_in_the_background() -> None:
 def reopened(summarizer: Summarizer, *, before: Summarizer | None, budget: int, **options: Any) -> Session:
     """Say 6,000 tokens in a session of 10,000, and open it again with another budget."""
     store = MemoryStore()
-    first = Session(10_000, counter=WORDS, summarizer=before, store=store, id="talk")
+    first = Session(10_000, counter=WORDS, summarizer=before, must_keep=None, store=store, id="talk")
     first.extend([user(text) for text in texts(600)])
-    return Session(budget, counter=WORDS, summarizer=summarizer, store=store, id="talk", **options)
+    return Session(
+        budget, counter=WORDS, summarizer=summarizer, must_keep=None, store=store, id="talk", **options
+    )
 
 
 @pytest.mark.few(2)
@@ -609,7 +611,7 @@ def test_slow_summarizers_hold_up_no_store_of_the_event_loop() -> None:
     async def crowd() -> None:
         slow, store = Crowded(), MemoryStore()
         sessions = [
-            Session(100, counter=WORDS, store=store, summarizer=slow, id=f"s{at}")
+            Session(100, counter=WORDS, store=store, summarizer=slow, must_keep=None, id=f"s{at}")
             for at in range(MAX_ASKED + 8)
         ]
         messages = [user(words(10)) for _ in range(14)]
@@ -638,6 +640,7 @@ def test_each_failure_doubles_what_has_to_wait_however_little_waits() -> None:
         100,
         counter=WORDS,
         summarizer=away,
+        must_keep=None,
         summarize_threshold_tokens=30,
         summarize_threshold_messages=99,
         target_ratio=1.0,

@@ -62,7 +62,7 @@ from trimtab.strategies.base import asks_model
 from trimtab.strategies.openers import without_refused
 
 if TYPE_CHECKING:
-    from trimtab.report import Reason, Violation
+    from trimtab.report import Reason, SummaryCheck, Violation
 
 __all__ = [
     "Composition",
@@ -122,6 +122,8 @@ class Policy:
     """The mark to set for the provider's prompt cache; see `breakpoints`."""
     notes: tuple[str, ...] = ()
     """What the report should say of what was done before."""
+    checked: tuple[SummaryCheck, ...] = ()
+    """What became of the values of summaries in its blocks."""
     pins: Mapping[str, Collection[int]] = field(default_factory=dict)
     """Messages that stay in blocks that may give way, by the name of the block and their places in it."""
     origin: OriginOf | None = None

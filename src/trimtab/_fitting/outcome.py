@@ -18,7 +18,7 @@ from trimtab.formats import Format, Request, mapping_of
 from trimtab.strategies.drop import Strict
 
 if TYPE_CHECKING:
-    from trimtab.report import Reason, Report, Violation
+    from trimtab.report import Reason, Report, SummaryCheck, Violation
 
 __all__ = ["BlockDecision", "Outcome", "mark_tokens_of"]
 
@@ -282,6 +282,11 @@ class Outcome:
     def asked_notes(self) -> tuple[str, ...]:
         """What is to be said whatever is decided."""
         return self.composition.notes
+
+    @property
+    def asked_checks(self) -> tuple[SummaryCheck, ...]:
+        """What became of the values of summaries among the messages."""
+        return self.composition.policy.checked
 
     @property
     def lead_count(self) -> int:

@@ -17,8 +17,9 @@ from trimtab.counting.sizes import Sizes, counter_name
 from trimtab.counting.texts import TextCounter
 from trimtab.errors import CountingError, FormatError
 from trimtab.formats import Format, Request, mapping_of
-from trimtab.report import BlockReport, EvictedUnit, InsertedRow, Report, RunRow
+from trimtab.report import BlockReport, EvictedUnit, InsertedRow, Report, RunRow, SummaryCheck
 from trimtab.report.rows import HEAVY, sum_of
+from trimtab.strategies.must_keep import add_checks
 from trimtab.strategies.runner import Settled
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         newest_evicted=Lazy(partial(_newest_evicted, decisions, rows)),
         blocks_dropped=outcome.blocks_dropped(),
         planned=any(is_planned(decision.settled) for decision in decisions),
+        values=add_checks((*outcome.asked_checks, *_checks_in(decisions))),
         floors_ignored=outcome.floors_ignored,
         violations=Lazy(outcome.violations),
         notes=(
@@ -100,6 +102,14 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
             *unknown_notes(unknown),
         ),
     )
+
+
+def _checks_in(decisions: Sequence[FitOutcome | BlockDecision]) -> Iterator[SummaryCheck]:
+    """List what became of the values of the summaries that were put in."""
+    for decision in decisions:
+        for insertion in decision.settled.insertions:
+            if insertion.checked is not None:
+                yield insertion.checked
 
 
 def _heaviest(rows: list[Rows], room_tokens: int) -> list[RunRow]:

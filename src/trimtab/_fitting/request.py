@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trimtab._fitting.callbacks import OnTrim, TrimContext
 from trimtab._shared import observers
@@ -36,6 +36,9 @@ from trimtab.formats import Format, Request, get_format
 from trimtab.formats.origin import OriginOf
 from trimtab.models import find_facts, model_in
 from trimtab.strategies.door import StrategyLike, check_steady, ratio_of
+
+if TYPE_CHECKING:
+    from trimtab.report import SummaryCheck
 
 __all__ = [
     "Ask",
@@ -100,6 +103,8 @@ class Ask:
     """Messages whose thinking the caller knows to be stale, where the model binds it."""
     notes: tuple[str, ...] = ()
     """What the report should say."""
+    checked: tuple[SummaryCheck, ...] = ()
+    """What became of the values of summaries among the messages."""
 
 
 def check(ask: Ask) -> None:

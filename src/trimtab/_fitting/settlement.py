@@ -22,7 +22,7 @@ from trimtab.formats import Format, Request
 if TYPE_CHECKING:
     from trimtab._fitting.objects import Written
     from trimtab._fitting.outcome import Outcome
-    from trimtab.report import Report, Violation
+    from trimtab.report import Report, SummaryCheck, Violation
 
 __all__ = ["NO_MARKS", "FitOutcome", "Marks", "Settlement", "SettlementCopy"]
 
@@ -344,6 +344,11 @@ class FitOutcome(Decision[Work]):
     def asked_notes(self) -> tuple[str, ...]:
         """What is to be said whatever is decided."""
         return self.portion.notes
+
+    @property
+    def asked_checks(self) -> tuple[SummaryCheck, ...]:
+        """What became of the values of summaries among the messages."""
+        return self.portion.ask.checked
 
     @property
     def limit_tokens(self) -> int:

@@ -11,7 +11,7 @@ from trimtab.conversation import History, Unit
 from trimtab.formats import Path
 
 if TYPE_CHECKING:
-    from trimtab.report import Reason
+    from trimtab.report import Reason, SummaryCheck
 
 __all__ = [
     "Document",
@@ -38,6 +38,7 @@ class Insertion:
         covers: Messages that it replaces; none of them is kept.
         planned_tokens: Its size, if the message itself is still to be written; None: it is counted.
         reason: Why the messages that it replaces were evicted, for the report.
+        checked: What became of the exact values that it must keep; None: it is no summary that was checked.
     """
 
     at: int
@@ -46,6 +47,7 @@ class Insertion:
     covers: frozenset[int] = frozenset()
     planned_tokens: int | None = None
     reason: Reason = "superseded_by_summary"
+    checked: SummaryCheck | None = None
 
 
 class Document(dict[str, Any]):

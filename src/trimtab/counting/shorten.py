@@ -8,6 +8,7 @@ where the average size of a character points, and only then closes in.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -75,6 +76,29 @@ def shorten(
     bracket = Bracket(low=0, low_tokens=marker_tokens, high=len(text) + 1, high_tokens=size_tokens)
     cut = _longest(job, bracket, place=lambda kept_chars: _cut_keeping(text, kept_chars, keep))
     return _write(text, _fill(job, cut) if keep == "both" else cut, marker)
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])|\n+")
+
+
+def cut_at_sentence(text: str, limit_tokens: int, size: Callable[[str], int]) -> str | None:
+    """Cut a text after the last sentence that fits, or inside the first one if not even that does.
+
+    Returns:
+        The beginning of the text; None if nothing of it fits.
+
+    Example:
+        >>> cut_at_sentence("It is red. It is new. It is mine.", 24, len)
+        'It is red. It is new.'
+    """
+    ends = [match.start() for match in _SENTENCE_END.finditer(text)]
+    fitting = bisect_left(ends, True, key=lambda end: size(text[:end].strip()) > limit_tokens)
+    for at in range(fitting - 1, -1, -1):  # sizes are not quite monotonic
+        head = text[: ends[at]].strip()
+        if head and size(head) <= limit_tokens:
+            return head
+    cut = shorten(text, limit_tokens, count=size, keep="start")
+    return cut if cut is not None and cut.strip() else None
 
 
 def cut_text(text: str, kept_chars: int, *, keep: Keep, marker: str = CUT_MARKER) -> str:

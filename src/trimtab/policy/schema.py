@@ -147,7 +147,7 @@ def _is_finite(value: float) -> bool:
 # Kinds: what a value is read as, in words and in JSON Schema.
 
 
-_Kind: TypeAlias = "_Value | _Either | _Items | _Named | _Score | _Counter | _Strategy | Table"
+_Kind: TypeAlias = "_Value | _Either | _Items | _Named | _Score | _MustKeep | _Counter | _Strategy | Table"
 """`what` are its words behind "is"; `read` makes of a value what Python has, and `schema` says the same."""
 
 
@@ -383,6 +383,48 @@ class _Score:
         return {"anyOf": [words, {**_WEIGHTS.schema(names), "minProperties": 1}, *named]}
 
 
+@dataclass(frozen=True, slots=True)
+class _MustKeep:
+    """What summaries must keep: values, what a pattern matches, or what a function lists, by its name."""
+
+    takes_names: bool = True
+    """Whether functions have names where it stands."""
+
+    @property
+    def what(self) -> str:
+        """Its words."""
+        named = phrase("the name of a function", IN_NAMES, ", ") if self.takes_names else ""
+        return phrase("'values', ", named, "a table with 'pattern' and 'flags', or 'none'")
+
+    def read(self, value: object, at: Place, /) -> Any:
+        """Check it; what comes out is data that `create_strategy` and `Session` take."""
+        if value is None or value == "none":
+            return None  # TOML has no null
+        if value == "values" or (self.takes_names and isinstance(value, str) and value in at.names):
+            return value
+        if isinstance(value, Mapping):
+            return _PATTERN.read(value, at)
+        raise at.wrong(self.what, value)
+
+    def schema(self, names: Names, /) -> Schema:
+        """List the words, and say what a pattern is."""
+        there = sorted(names or ()) if self.takes_names else []
+        named = [dict(_ANY_NAME)] if names is None and self.takes_names else []
+        words = {"enum": list(dict.fromkeys(("values", "none", *there)))}
+        return {"anyOf": [words, _PATTERN.schema(names), {"type": "null"}, *named]}
+
+
+_PATTERN = Table(
+    {
+        "pattern": Key(_text("a regular expression"), "What it matches must be kept.", required=True),
+        "flags": Key(
+            _Value("letters of 'aimsx'", {"type": "string", "pattern": "^[aimsx]*$"}),
+            "Flags of the pattern, as in (?i).",
+        ),
+    }
+)
+
+
 class _Counter:
     """A counter in words, or by its name."""
 
@@ -560,6 +602,7 @@ _KINDS_OF_OPTIONS: Mapping[StrategyKind, Mapping[str, _Kind]] = {
         "summarizer": _Named("summarizer"),
         "max_summary_tokens": _Either((_whole(1), _NULL)),
         "role": _choice("user", "system", "developer", "assistant"),
+        "must_keep": _MustKeep(),
     },
 }
 """Of the options whose type does not say all."""
@@ -702,6 +745,8 @@ _KINDS_OF_SESSIONS: Mapping[str, _Kind] = {
         )
     ),
     "summarizer": _choice("extractive"),
+    "must_keep": _MustKeep(takes_names=False),
+    "max_kept_ratio": _FRACTION,
 }
 """Of the options whose type and check do not say all."""
 

@@ -34,6 +34,7 @@ from trimtab.report.rows import (
     RunRow,
     RunRows,
     State,
+    SummaryCheck,
     Violation,
     runs_of,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "ResultRow",
     "RunRow",
     "State",
+    "SummaryCheck",
     "Violation",
 ]
 
@@ -117,6 +119,8 @@ class Report:
         blocks_dropped: Names of blocks that were dropped entirely.
         planned: True if a summary is still to be written: its cap is reserved for it, and a note replaces its
             text.
+        values: What became of the exact values that the summaries in the request must keep, added up; None if
+            none was checked.
         floors_ignored: True if the floors of the blocks together exceeded the room and were not kept.
         violations: What a provider would refuse in the input, and open calls, which are not faults; computed
             when read.
@@ -189,6 +193,10 @@ class Report:
     """Names of blocks that were dropped entirely."""
     planned: bool = False
     """True if a summary is still to be written: its cap is reserved for it, and a note replaces its text."""
+    values: SummaryCheck | None = None
+    """What became of the exact values that the summaries in the request must keep, added up; None if none was
+    checked.
+    """
     floors_ignored: bool = False
     """True if the floors of the blocks together exceeded the room and were not kept."""
     violations: Sequence[Violation] = ()

@@ -20,6 +20,7 @@ from trimtab.report.rows import (
     MessageRow,
     ResultRow,
     RunRow,
+    SummaryCheck,
     Violation,
 )
 
@@ -34,7 +35,8 @@ def to_data(value: Any, *, include_text: bool) -> dict[str, Any]:
     data: dict[str, Any] = dict(zip(names, values_of(value), strict=True))
     for name in nested:
         one = data[name]
-        data[name] = dict(one) if isinstance(one, Mapping) else to_data(one, include_text=include_text)
+        if one is not None:
+            data[name] = dict(one) if isinstance(one, Mapping) else to_data(one, include_text=include_text)
     for name in sequences:
         data[name] = [
             item if isinstance(item, str) else to_data(item, include_text=include_text) for item in data[name]
@@ -54,7 +56,9 @@ def _fields_of(
     ]
     names = tuple(entry.name for entry in chosen)
     sequences = tuple(entry.name for entry in chosen if str(entry.type).startswith(("tuple[", "Sequence[")))
-    nested = tuple(entry.name for entry in chosen if str(entry.type).startswith(("Mapping[", "RunRow")))
+    nested = tuple(
+        entry.name for entry in chosen if str(entry.type).startswith(("Mapping[", "RunRow", "SummaryCheck"))
+    )
     return names, attrgetter(*names), sequences, nested
 
 
@@ -145,5 +149,6 @@ _READERS: dict[str, Reader] = {
     "tuple[BlockReport, ...]": _rows(BlockReport),
     "Sequence[Violation]": _rows(Violation),
     "Mapping[str, int]": _counts,
+    "SummaryCheck | None": _optional(_row(SummaryCheck)),
 }
 """By annotation, which `from __future__ import annotations` keeps as the string it was written as."""

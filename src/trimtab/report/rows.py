@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, get_args, overload
 
@@ -352,6 +352,34 @@ class InsertedRow:
     tokens: int
     why: str
     """Its purpose in a few words, such as "summary of 40 messages"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryCheck:
+    """What became of the exact values that a summary must keep, in numbers.
+
+    Args:
+        values: Values of the replaced messages, and of the summary before.
+        missing: Those of them that the text of the summarizer does not have word for word.
+        restated: Those of the missing ones that are in the line behind the text.
+        lost: Those of the missing ones for which there was no room.
+        invented: Values in the text of the summarizer that nothing it replaces has.
+    """
+
+    values: int = 0
+    """Values of the replaced messages, and of the summary before."""
+    missing: int = 0
+    """Those of them that the text of the summarizer does not have word for word."""
+    restated: int = 0
+    """Those of the missing ones that are in the line behind the text."""
+    lost: int = 0
+    """Those of the missing ones for which there was no room."""
+    invented: int = 0
+    """Values in the text of the summarizer that nothing it replaces has."""
+
+    def to_dict(self) -> dict[str, int]:
+        """Return plain data."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

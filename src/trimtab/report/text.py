@@ -8,7 +8,7 @@ from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from unicodedata import east_asian_width
 
-from trimtab.report.rows import FATES, NAMED_ROLES, BlockReport, MessageRow, RunRow
+from trimtab.report.rows import FATES, NAMED_ROLES, BlockReport, MessageRow, RunRow, SummaryCheck
 
 if TYPE_CHECKING:
     from trimtab.report import Report
@@ -81,13 +81,27 @@ def facts_of(report: Report) -> list[tuple[str, str]]:
     """Say how it was counted, what room there was, and what became of the whole: a word and a line each."""
     before = report.tokens_before
     added = f"; {len(report.inserted)} inserted" if report.inserted else ""
+    values = [] if report.values is None else [("values", values_text(report.values))]
     return [
         ("counted", _counter(report)),
         ("room", _room(report)),
         ("before", _NOT_COUNTED if before is None else plural(before, "token")),
         ("after", _parts(report)),
         ("messages", f"{report.total_message_count:,} in: {fate_counts(report) or 'none'}{added}"),
+        *values,
     ]
+
+
+def values_text(checked: SummaryCheck) -> str:
+    """Say how many of the values that summaries must keep they have."""
+    parts = [
+        f"{count:,} {word}"
+        for count, word in ((checked.restated, "restated"), (checked.lost, "lost"))
+        if count
+    ]
+    kept = f"{checked.values - checked.lost:,} of {checked.values:,} kept in summaries"
+    said = f"{kept} ({', '.join(parts)})" if parts else kept
+    return f"{said}; {checked.invented:,} invented" if checked.invented else said
 
 
 def verdict(report: Report) -> Line:

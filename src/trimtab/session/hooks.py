@@ -8,10 +8,17 @@ from typing import Any, Literal, TypeAlias
 
 from trimtab._shared.checks import answers_later, check_parameters
 from trimtab.errors import ConfigurationError, SummaryError
+from trimtab.report import SummaryCheck
 from trimtab.strategies.fact_extractor import Fact
 
 HookName = Literal[
-    "on_evict", "on_summarize", "on_budget_exceeded", "on_summary_compressed", "on_error", "on_facts"
+    "on_evict",
+    "on_summarize",
+    "on_budget_exceeded",
+    "on_summary_compressed",
+    "on_summary_checked",
+    "on_error",
+    "on_facts",
 ]
 """What hooks are called."""
 
@@ -20,6 +27,7 @@ _GIVEN: Mapping[HookName, tuple[str, ...]] = {
     "on_summarize": ("messages", "existing", "summary", "seconds"),
     "on_budget_exceeded": ("total_tokens", "budget_tokens"),
     "on_summary_compressed": ("old", "new"),
+    "on_summary_checked": ("summary", "checked", "lost"),
     "on_error": ("error",),
     "on_facts": ("messages", "facts"),
 }
@@ -41,6 +49,8 @@ class SessionHooks:
         on_budget_exceeded: `(total_tokens, budget_tokens)`: an add exceeds the budget; called once per such
             add, before anything is evicted.
         on_summary_compressed: `(old, new)`: a summary was too long and was written again.
+        on_summary_checked: `(summary, checked, lost)`: the exact values of a summary were checked, and it is
+            now in use; `checked` is a `SummaryCheck`, `lost` lists the values it does not have.
         on_error: `(error)`: a summary or facts failed, and nothing is lost; the original error of the
             summarizer or fact extractor is its `__cause__`.
         on_facts: `(messages, facts)`: messages out of view were read, and these facts are now in use.
@@ -50,6 +60,7 @@ class SessionHooks:
     on_summarize: Callable[[list[Any], str | None, str, float], object] | None = None
     on_budget_exceeded: Callable[[int, int], object] | None = None
     on_summary_compressed: Callable[[str, str], object] | None = None
+    on_summary_checked: Callable[[str, SummaryCheck, list[str]], object] | None = None
     on_error: Callable[[SummaryError], object] | None = None
     on_facts: Callable[[list[Any], list[Fact]], object] | None = None
 
@@ -94,6 +105,7 @@ def hooks_by_name(hooks: SessionHooks, /) -> Mapping[HookName, Callable[..., obj
         "on_summarize": hooks.on_summarize,
         "on_budget_exceeded": hooks.on_budget_exceeded,
         "on_summary_compressed": hooks.on_summary_compressed,
+        "on_summary_checked": hooks.on_summary_checked,
         "on_error": hooks.on_error,
         "on_facts": hooks.on_facts,
     }

@@ -20,6 +20,7 @@ from trimtab.errors import (
 )
 
 if TYPE_CHECKING:
+    from trimtab.report import SummaryCheck
     from trimtab.session.options import Options
 
 HISTORY = "history"
@@ -131,7 +132,12 @@ def _whole(options: Options) -> Context:
     return made
 
 
-def request_of(options: Options, messages: Sequence[Any], notes: tuple[str, ...]) -> Policy:
+def request_of(
+    options: Options,
+    messages: Sequence[Any],
+    notes: tuple[str, ...],
+    checked: tuple[SummaryCheck, ...] = (),
+) -> Policy:
     """Return the whole request: the other blocks, and the history as the session shows it.
 
     The session chose its view to fit the room, so nothing more of it may be evicted.
@@ -139,4 +145,4 @@ def request_of(options: Options, messages: Sequence[Any], notes: tuple[str, ...]
     made = _whole(options)
     block = next(block for block in made.blocks if block.name == HISTORY)
     made.add_block(replace(block, content=list(messages), pinned=bool(messages)), replace=True)
-    return replace(made.policy, blocks=made.blocks, notes=notes)
+    return replace(made.policy, blocks=made.blocks, notes=notes, checked=checked)

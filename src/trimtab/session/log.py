@@ -6,11 +6,12 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from itertools import pairwise
 from math import inf
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from trimtab.errors import CorruptSessionError
 from trimtab.formats import Dict
-from trimtab.formats.origin import sort_origins
+from trimtab.formats.origin import Origins, sort_origins
+from trimtab.report import SummaryCheck
 from trimtab.report.text import in_runs
 from trimtab.session.effects import Steps
 from trimtab.session.facts import read_facts
@@ -18,7 +19,7 @@ from trimtab.session.messages import MessageReader, SessionUnit, Summary
 from trimtab.session.options import Options
 from trimtab.session.pops import Gone, WayBack, gone_since
 from trimtab.session.recollection import RecalledUnit, Recollection, origins_of, unit_text
-from trimtab.session.schema import check_kinds, check_state
+from trimtab.session.schema import CHECKED_NAMES, check_kinds, check_state
 from trimtab.session.state import Members, State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
@@ -119,6 +120,12 @@ def read_working_set(session: str, version: int, state: State, options: Options)
     return working_set
 
 
+def _check_of(data: Mapping[str, Any]) -> SummaryCheck | None:
+    """Read what became of the values that a summary must keep; None: it was not checked."""
+    checked = data.get("checked")
+    return None if checked is None else SummaryCheck(**{name: checked[name] for name in CHECKED_NAMES})
+
+
 def _read_summary(session: str, version: int, reader: MessageReader) -> Steps[Summary]:
     event = yield from event_at(session, version, "summary")
     text, messages = event.data["text"], event.data["messages"]
@@ -131,6 +138,7 @@ def _read_summary(session: str, version: int, reader: MessageReader) -> Steps[Su
         origins=origins,
         message=message,
         tokens=reader.tokens(message),
+        checked=_check_of(event.data),
     )
 
 
@@ -386,14 +394,14 @@ def oldest_messages(
 
 def summarized_messages(
     session: str, version: int, *, reader: MessageReader, limit_tokens: int
-) -> Steps[dict[int, Dict]]:
+) -> Steps[dict[int, tuple[Dict, Origins]]]:
     """Read what a summary and those it goes on from stand for, the newest first, until it passes a limit.
 
     Returns:
-        The messages by version, as a view would show them. What each of the summaries covered is there whole
-        or not at all.
+        The messages by version, as a view would show them, with their origins. What each of the summaries
+        covered is there whole or not at all.
     """
-    found: dict[int, Dict] = {}
+    found: dict[int, tuple[Dict, Origins]] = {}
     left_tokens = limit_tokens
     while version and left_tokens > 0:
         summary = yield from event_at(session, version, "summary")
@@ -403,8 +411,9 @@ def summarized_messages(
             while events := (yield from pages.next()):
                 for _, event in _messages(events):
                     if event.version in covered:
-                        found[event.version] = reader.show(event.data, event.id).message
-                        left_tokens -= reader.tokens(found[event.version])
+                        shown = reader.show(event.data, event.id)
+                        found[event.version] = shown.message, shown.origins
+                        left_tokens -= reader.tokens(shown.message)
         version = summary.data["previous"]
     return found
 

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab.conversation.pairing import pair
 from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
@@ -21,6 +21,9 @@ from trimtab.session.state import Members
 from trimtab.strategies.clamp_results import clamp_texts, text_size
 from trimtab.strategies.fact_extractor import FACTS_TAG, Fact, facts_message
 from trimtab.strategies.summarizer import SUMMARY_TAG, role_notes, summary_message
+
+if TYPE_CHECKING:
+    from trimtab.report import SummaryCheck
 
 RESULT_TAG = "tool_result"
 """The element around a late result whose call was already summarized."""
@@ -472,3 +475,5 @@ class Summary:
     """The origins of the messages it replaces; none if they were not recorded, as before 0.2."""
     message: Dict
     tokens: int
+    checked: SummaryCheck | None = None
+    """What became of the values that it must keep; None: it was not checked."""

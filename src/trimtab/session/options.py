@@ -55,6 +55,13 @@ from trimtab.strategies.clamp_results import share_of
 from trimtab.strategies.data import create_strategy
 from trimtab.strategies.door import LARGE, strategy_given
 from trimtab.strategies.fact_extractor import FactExtractorLike, extractor_word, require_fact_extractor
+from trimtab.strategies.must_keep import (
+    DEFAULT_KEPT_RATIO,
+    MustKeep,
+    MustKeepLike,
+    check_must_keep,
+    must_keep_data,
+)
 from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, word_of
 
 LEAST_BUDGET = 100
@@ -191,6 +198,14 @@ class SessionOptions:
             document is among their sources, otherwise user messages.
         trust_summaries: Whether to use that role regardless of the sources;
             False by default.
+        must_keep: What a summary must keep word for word: "values", the
+            default, which are names, numbers with units, ids, paths, dates and
+            addresses; a pattern (`re.compile`); or a function of a text that
+            returns its values. What the summarizer left out follows its text in
+            one line, the user's first; a value that only tools returned is
+            restated if a call used it. None: nothing is looked for.
+        max_kept_ratio: The largest share of a summary's room for that line,
+            0 < ratio <= 1; 0.3 by default.
         anchors: Messages that follow the system text and are never evicted;
             none by default.
         max_anchor_tokens: Cap on the tokens of the anchors. None, the default:
@@ -272,6 +287,12 @@ class SessionOptions:
     message_overhead: Option[int] = by_default(4, Whole(0))
     summary_role: Option[str] = by_default("user", OneOf(("system", "user")), policy=True)
     trust_summaries: Option[bool] = by_default(False, check_flag, policy=True, before=False)
+    must_keep: Option[MustKeepLike, MustKeep] = by_default(
+        "values", check_must_keep, policy=True, before=None
+    )
+    max_kept_ratio: Option[float] = by_default(
+        DEFAULT_KEPT_RATIO, check_fraction, policy=True, before=DEFAULT_KEPT_RATIO
+    )
     anchors: Option[Sequence[Any]] = by_default((), _anchors_given)
     max_anchor_tokens: Option[int | None] = by_default(None, Whole(1), policy=True)
     max_summary_rounds: Option[int] = by_default(5, Whole(0))
@@ -466,6 +487,11 @@ class Options(SessionOptions):
             self.max_result_ratio, self.budget_tokens if self.context is None else self.constant_tokens
         )
 
+    @property
+    def keeps_by_function(self) -> bool:
+        """Tell whether a function says what summaries must keep, which no log can store."""
+        return callable(self.must_keep)
+
     def rank(self, query: str = "", messages: Sequence[Any] = ()) -> RankCall:
         """Make the question to the ranker."""
         ranker = cast("RankerLike", self.ranker)
@@ -476,6 +502,7 @@ class Options(SessionOptions):
         return {
             **values_of(self, _DATA),
             "strategy": None if self.strategy is None else self.strategy.to_dict(),
+            "must_keep": None if self.keeps_by_function else must_keep_data(self.must_keep),
             "budget_tokens": self.budget_tokens if self.context is None else 0,
             "over_limit": self.resolved is not None and self.resolved.over_limit,
             "counted_by": self.counted_by,
@@ -485,6 +512,7 @@ class Options(SessionOptions):
                 "fact_extractor": (
                     None if self.fact_extractor is None else extractor_word(self.fact_extractor)
                 ),
+                "must_keep": name_of(self.must_keep) if self.keeps_by_function else None,
                 "counter": None if self.counter is None else counter_name(self.tokens_by),
                 "context": self.context is not None,
                 "ranker": None if self.ranker is None else self.rank().word,
@@ -496,9 +524,13 @@ class Options(SessionOptions):
 
 _AWAIT_RANKER = "await aadd(...) instead of calling add(...), and arecall(...) instead of recall(...)"
 
-FUNCTIONS = [name for name, about in _ABOUT.items() if not about.kept and name not in ("budget", "format")]
-"""Options that no log can store; a session made with them does not silently continue without them (SPEC
-E12b)."""
+FUNCTIONS = [
+    name
+    for name, about in _ABOUT.items()
+    if name == "must_keep" or (not about.kept and name not in ("budget", "format"))
+]
+"""Options that no log can store, or not always: `must_keep` may be a function. A session made with them does
+not silently continue without them (SPEC E12b)."""
 
 _DATA = [name for name, about in _ABOUT.items() if about.kept]
 """Options that a log stores unchanged."""

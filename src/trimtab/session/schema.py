@@ -112,6 +112,9 @@ def _by_now(kind: str, *, least: int = 0) -> Check:
     return Check(what, lambda value, at: _whole(value, least, at), kind)
 
 
+CHECKED_NAMES = ("values", "missing", "restated", "lost", "invented")
+"""What is counted of the values that a summary must keep."""
+
 _TEXT = Check("a text", _text)
 _TEXTS = Check("a list of texts", _texts)
 _ID = Check("the id of an event", lambda value, at: is_name(value))
@@ -136,6 +139,12 @@ _PART = Check("a place in its answer", lambda value, at: _whole(value, 0, at - 1
 _BORDER = Check("a version of the log, or the one after it", lambda value, at: _whole(value, 0, at + 1))
 _FROM_ONE = Check("a version of the log, or the one after it", lambda value, at: _whole(value, 1, at + 1))
 _VERSIONS = Check("a list of versions of messages, oldest first", _members, "message")
+_CHECKED = Check(
+    f"a mapping of whole numbers: {', '.join(CHECKED_NAMES)}",
+    lambda value, at: (
+        isinstance(value, Mapping) and all(_whole(value.get(name), 0, MOST_TOKENS) for name in CHECKED_NAMES)
+    ),
+)
 _NAMES = Check(
     "what was given, by name",
     lambda value, at: (
@@ -167,6 +176,7 @@ KINDS: Mapping[str, Mapping[str, Check]] = {
         "origins": _maybe(_ORIGINS),
         "older": _maybe(_earlier("summary", least=-1)),
         "stale": _maybe(_FLAG),
+        "checked": _maybe(_CHECKED),
     },
     "fact": {
         "text": _TEXT,

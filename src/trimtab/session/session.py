@@ -60,6 +60,7 @@ from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import TokenBreakdown, Zones
 from trimtab.stores import Event, Found, Retry, Store, StoreLike, acopy_session, copy_session
 from trimtab.strategies.fact_extractor import Fact, FactExtractorLike
+from trimtab.strategies.must_keep import MustKeepLike
 from trimtab.strategies.summarizer import SummarizerLike
 
 
@@ -148,6 +149,7 @@ class Session(RunnerHolder):
         *,
         summarizer: SummarizerLike | None = None,
         fact_extractor: FactExtractorLike | None = None,
+        must_keep: MustKeepLike = None,
         counter: CounterLike | None = None,
         hooks: HooksLike | None = None,
         context: Context | None = None,
@@ -164,6 +166,7 @@ class Session(RunnerHolder):
             summarizer: The function the session was made with; a log stores no
                 functions.
             fact_extractor: The same.
+            must_keep: The same, if it is a function.
             counter: The same.
             hooks: The same.
             context: The same.
@@ -181,6 +184,7 @@ class Session(RunnerHolder):
         functions = {
             "summarizer": summarizer,
             "fact_extractor": fact_extractor,
+            "must_keep": must_keep,
             "counter": counter,
             "hooks": hooks,
             "context": context,

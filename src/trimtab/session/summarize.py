@@ -98,16 +98,18 @@ def job_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) ->
         cap -= working_set.anchor_tokens
     summary = working_set.summary
     before: Origins = frozenset() if summary is None else summary.origins or UNKNOWN
-    earlier: dict[int, Dict] = {}
+    earlier: dict[int, tuple[Dict, Origins]] = {}
     if summary is not None and reads_all(options.summarizer):
         limit = REREAD_BUDGETS * state.room_tokens
         earlier = yield from summarized_messages(
             core.session, summary.version, reader=working_set.reader, limit_tokens=limit
         )
+    given = earlier | _members(units)
     return Job(
         units=tuple(unit.versions for unit in units),
         messages=messages_of(units),
-        given=_in_order(earlier | _members(units)),
+        given=_in_order(given),
+        given_origins=[given[version][1] for version in sorted(given)],
         gives_all=summary is not None and len(earlier) == summary.messages,
         unit_tokens=tuple(unit.tokens for unit in units),
         existing=None if summary is None else summary.text,
@@ -127,12 +129,16 @@ def messages_of(units: Sequence[SessionUnit]) -> list[Dict]:
     return _in_order(_members(units))
 
 
-def _members(units: Sequence[SessionUnit]) -> dict[int, Dict]:
-    return {version: message for unit in units for version, message in unit.members.items()}
+def _members(units: Sequence[SessionUnit]) -> dict[int, tuple[Dict, Origins]]:
+    return {
+        version: (message, origins)
+        for unit in units
+        for (version, message), origins in zip(unit.members.items(), unit.origins, strict=True)
+    }
 
 
-def _in_order(messages: Mapping[int, Dict]) -> list[Dict]:
-    return [copy_plain(messages[version]) for version in sorted(messages)]
+def _in_order(messages: Mapping[int, tuple[Dict, Origins]]) -> list[Dict]:
+    return [copy_plain(messages[version][0]) for version in sorted(messages)]
 
 
 CATCH_UP = 64
@@ -289,6 +295,8 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
             "mode": core.in_force.summary_mode,
             "older": before.newest_summary,
         }
+        if written.checked is not None:
+            data["checked"] = written.checked.to_dict()
         try:
             yield from core.write(working_set, "summary", data)
         except VersionConflictError:
@@ -311,6 +319,8 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
         for old, new in written.compressions:
             core.tell("on_summary_compressed", old, new)
         core.tell("on_summarize", copy_plain(job.messages), job.existing, written.text, written.seconds)
+        if written.checked is not None:
+            core.tell("on_summary_checked", written.text, written.checked, list(written.lost))
     return True
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from trimtab.counting.shorten import shorten
+from trimtab.counting.shorten import cut_at_sentence
 from trimtab.errors import CountingError, SummaryError
 from trimtab.formats import Dict
 from trimtab.formats.origin import Origins
@@ -16,13 +15,15 @@ from trimtab.session.effects import Question, Steps, ask_summary
 from trimtab.session.messages import MessageReader
 from trimtab.session.options import Options
 from trimtab.session.state import Members
+from trimtab.strategies.must_keep import Source, finder_of, keep_values, sources_of, summary_source
 from trimtab.strategies.summarizer import SummaryRequest, takes_existing, word_of
+
+if TYPE_CHECKING:
+    from trimtab.report import SummaryCheck
 
 _SHORTER = "Write this summary again, shorter. Keep facts, names, numbers and decisions."
 _AIM = (3, 4)
 """The length requested for a summary that was too long, as a share of its room."""
-
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？])|\n+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,8 @@ class Job:
     """The messages of these units as a view shows them, in order."""
     given: list[Dict]
     """The messages for the summarizer: these, and those summarized before if it reads all."""
+    given_origins: list[Origins]
+    """The origins of each of them."""
     gives_all: bool
     """Whether all that the summary so far stands for is among them: then it needs no word of that."""
     unit_tokens: tuple[int, ...]
@@ -70,6 +73,10 @@ class Written:
     """Each text that was too long, with its replacement."""
     calls: int = 1
     """How often the summarizer was called."""
+    checked: SummaryCheck | None = None
+    """What became of the values that it must keep; None: none must be kept."""
+    lost: tuple[str, ...] = ()
+    """The values among them that it does not have."""
 
 
 def write_summary(job: Job, reader: MessageReader) -> Steps[Written]:
@@ -113,10 +120,29 @@ def _first_that_fits(job: Job, reader: MessageReader) -> Steps[Written]:
         compressions.append((text, shorter))
         text, tokens = shorter, size(shorter)
     if tokens > limit:
-        text = _cut(text, limit, size)
-        tokens = size(text)
+        cut = cut_at_sentence(text, limit, size)
+        if cut is None:
+            raise SummaryError(f"no part of a summary of {len(text):,} characters fits {limit:,} tokens")
+        text = cut
     seconds = time.perf_counter() - start
-    return Written(text=text, tokens=tokens, seconds=seconds, compressions=compressions, calls=calls)
+    written = Written(text=text, tokens=size(text), seconds=seconds, compressions=compressions, calls=calls)
+    if options.must_keep is None:
+        return written
+    kept = keep_values(
+        finder_of(options.must_keep),
+        text,
+        _sources(job, reader),
+        limit_tokens=limit,
+        ratio=options.max_kept_ratio,
+        size=size,
+    )
+    return replace(written, text=kept.text, tokens=size(kept.text), checked=kept.checked, lost=kept.lost)
+
+
+def _sources(job: Job, reader: MessageReader) -> list[Source]:
+    """List what the summary replaces: the one before, and the messages."""
+    before = [] if job.existing is None else [summary_source(job.existing)]
+    return [*before, *sources_of(reader.format, zip(job.given, job.given_origins, strict=True))]
 
 
 def _rolls(options: Options) -> bool:
@@ -154,17 +180,3 @@ def _text(answer: object, name: str) -> str:
     if not text:
         raise SummaryError(f"{name} returned an empty summary")
     return text
-
-
-def _cut(text: str, limit_tokens: int, size: Callable[[str], int]) -> str:
-    """Cut a text after the last sentence that fits, or inside the first one if not even that does."""
-    ends = [match.start() for match in _SENTENCE_END.finditer(text)]
-    fitting = bisect_left(ends, True, key=lambda end: size(text[:end].strip()) > limit_tokens)
-    for at in range(fitting - 1, -1, -1):  # sizes are not quite monotonic
-        head = text[: ends[at]].strip()
-        if head and size(head) <= limit_tokens:
-            return head
-    cut = shorten(text, limit_tokens, count=size, keep="start")
-    if cut is None or not cut.strip():
-        raise SummaryError(f"no part of a summary of {len(text):,} characters fits {limit_tokens:,} tokens")
-    return cut

@@ -34,13 +34,24 @@ def fact_text(fact: Fact) -> str:
     return f"{fact.text} ({said})" if said else fact.text
 
 
+def _values(data: Mapping[str, Any]) -> str:
+    """Say what became of the exact values that a summary must keep."""
+    checked = data.get("checked")
+    if checked is None or not checked["values"]:
+        return ""
+    kept = checked["values"] - checked["lost"]
+    return f", {kept:,} of {plural(checked['values'], 'value')} kept"
+
+
 _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "options": lambda data: (
         f"{data['options']['budget_tokens']:,} tokens, counted by {data['options']['counted_by']}"
     ),
     "evicted": lambda data: f"{_runs(data['units'])} from the recent messages",
     "summary": lambda data: (
-        "removed by redact" if data.get("stale") else f"of {_runs(data['covers'])}: {data['text']}"
+        "removed by redact"
+        if data.get("stale")
+        else f"of {_runs(data['covers'])}{_values(data)}: {data['text']}"
     ),
     "recalled": lambda data: f"{_runs(data['units']) or 'nothing'} for the question in {data['question']}",
     "fact": lambda data: "removed by redact" if data.get("stale") else fact_text(fact_in(data)),

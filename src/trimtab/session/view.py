@@ -22,6 +22,7 @@ from trimtab.conversation.validity import is_paired
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Dict, OriginName
 from trimtab.formats.origin import Origins
+from trimtab.report import SummaryCheck
 from trimtab.report.html import facts_fragment
 from trimtab.report.text import number, plural, runs
 from trimtab.session.calibration import Calibration
@@ -37,6 +38,7 @@ from trimtab.session.recollection import Recalled
 from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event
+from trimtab.strategies.must_keep import add_checks
 
 if TYPE_CHECKING:
     from trimtab._fitting.observation import FitWatch
@@ -138,9 +140,19 @@ def fit_working_set(
             newest=listed.newest,
             stale=[at for at, one in enumerate(listed.origins) if not stale.isdisjoint(one.versions)],
             notes=(*_notes(working_set, listed.units), *_notes_of_calls(listed.changes), *notes),
+            checked=_checks_of(working_set),
         )
     )
     return fitted_for(drive(settle_fit(work)))
+
+
+def _checks_of(working_set: WorkingSet) -> tuple[SummaryCheck, ...]:
+    """Return what became of the values of the summaries in view."""
+    shown = (
+        working_set.anchor_summary,
+        working_set.summary if working_set.shows_summary else None,
+    )
+    return tuple(one.checked for one in shown if one is not None and one.checked is not None)
 
 
 def listed_view(working_set: WorkingSet) -> Listed:
@@ -292,6 +304,7 @@ def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str,
     state, notes = working_set.state, []
     if working_set.summary is not None:
         notes.append(f"A summary stands for {plural(working_set.summary.messages, 'message')}.")
+    notes += _value_notes(working_set)
     notes += _role_notes(working_set)
     notes += _fact_notes(working_set)
     units = (working_set.shown, working_set.recent)
@@ -325,6 +338,12 @@ def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str,
             f" {state.budget_tokens:,} is {state.room_tokens:,} here."
         )
     return tuple(notes)
+
+
+def _value_notes(working_set: WorkingSet) -> Iterable[str]:
+    checked = add_checks(_checks_of(working_set))
+    if checked is not None and checked.lost:
+        yield f"Without room in a summary, but in the log: {plural(checked.lost, 'exact value')}."
 
 
 def _notes_of_recall(working_set: WorkingSet) -> Iterable[str]:
@@ -403,6 +422,10 @@ class SessionStatus:
         fact_retry_tokens: Tokens that must stop being recent before the extractor is called again; 0 if it
             did not fail.
         last_fact_failure: Why the last fact extraction failed; None if this object saw no failure.
+        values: Exact values that the current summaries must keep.
+        restated_values: Those of them in the line behind the text of a summary.
+        lost_values: Those of them for which the current summaries have no room.
+        invented_values: Values in the current summaries that nothing they replace has.
     """
 
     version: int
@@ -445,6 +468,14 @@ class SessionStatus:
     """Tokens that must stop being recent before the extractor is called again; 0 if it did not fail."""
     last_fact_failure: str | None = None
     """Why the last fact extraction failed; None if this object saw no failure."""
+    values: int = 0
+    """Exact values that the current summaries must keep."""
+    restated_values: int = 0
+    """Those of them in the line behind the text of a summary."""
+    lost_values: int = 0
+    """Those of them for which the current summaries have no room."""
+    invented_values: int = 0
+    """Values in the current summaries that nothing they replace has."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -467,6 +498,7 @@ def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
     """Collect the numbers of a session."""
     state = working_set.state
     covering = [one for one in (working_set.anchor_summary, working_set.summary) if one is not None]
+    values = add_checks(one.checked for one in covering if one.checked is not None) or SummaryCheck()
     return SessionStatus(
         version=working_set.version,
         budget_tokens=state.budget_tokens,
@@ -490,6 +522,10 @@ def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
         fact_failures=state.facts.failures,
         fact_retry_tokens=state.fact_wait_tokens,
         last_fact_failure=core.last_fact_failure,
+        values=values.values,
+        restated_values=values.restated,
+        lost_values=values.lost,
+        invented_values=values.invented,
     )
 
 
@@ -613,7 +649,9 @@ def _fit_in_context(
     if options.room == NO_ROOM:
         yield FitContext(request_of(options, [], ()))  # says which of the other blocks does not fit
     fitted = fit_working_set(working_set, notes, stale)
-    whole: Fitted[Dict] = yield FitContext(request_of(options, fitted.messages, fitted.report.notes))
+    report = fitted.report
+    checked = () if report.values is None else (report.values,)
+    whole: Fitted[Dict] = yield FitContext(request_of(options, fitted.messages, report.notes, checked))
     return whole
 
 

@@ -246,7 +246,28 @@ def _summarize(kind: str, options: dict[str, Any], names: Mapping[str, Any]) -> 
         )
     if (fallback := options.pop("fallback", None)) is not None:
         options["fallback"] = create_strategy(fallback, names=names)
+    if isinstance(keep := options.get("must_keep"), str) and keep != "values":
+        options |= {"must_keep": _must_keep(keep, names), "must_keep_name": keep}
     return Summarize(_function("summarizer", name, names), **options, summarizer_name=name)
+
+
+def _must_keep(name: str, names: Mapping[str, Any]) -> Any:
+    """Look up the function that says what summaries must keep."""
+    if name in names:
+        return names[name]
+    near = near_names(name, ("values", *names))
+    raise UnknownNameError(
+        phrase(
+            f"no must_keep is called {name!r}: it is 'values', a table with 'pattern', or a function",
+            IN_NAMES,
+            "; ",
+            NAMES_HAS,
+            f": {', '.join(names) or 'nothing'}{in_words(near)}",
+        ),
+        argument="must_keep",
+        name=name,
+        near=near,
+    )
 
 
 def _function(option: str, name: Any, names: Mapping[str, Any]) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from types import MethodType
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 from trimtab._shared.checks import check_choice, check_flag, check_whole
@@ -27,6 +28,18 @@ from trimtab.strategies.base import (
     strategy_data,
     waits,
 )
+from trimtab.strategies.must_keep import (
+    DEFAULT_KEPT_RATIO,
+    MustKeep,
+    MustKeepLike,
+    Source,
+    check_must_keep,
+    finder_of,
+    keep_values,
+    must_keep_data,
+    sources_of,
+    summary_source,
+)
 from trimtab.strategies.rows import unit_key
 from trimtab.strategies.runner import check_step, checked_answer
 from trimtab.strategies.sliding_window import SlidingWindow
@@ -44,6 +57,9 @@ from trimtab.strategies.summarizer import (
     word_of,
 )
 
+if TYPE_CHECKING:
+    from trimtab.report import SummaryCheck
+
 __all__ = ["DEFAULT_SUMMARY_RATIO", "Summarize"]
 
 DEFAULT_SUMMARY_RATIO = 0.3
@@ -57,6 +73,14 @@ _REMEMBERED = 256
 """Summaries remembered of a summarizer: one per conversation is enough for the next turn of each."""
 
 
+class _Known(NamedTuple):
+    """A summary that was written."""
+
+    text: str
+    checked: SummaryCheck | None
+    """What became of the values that it must keep; None: none must be kept."""
+
+
 class _Memory:
     """Summaries by what they cover, the latest used; safe between threads, and left behind by copies."""
 
@@ -64,44 +88,59 @@ class _Memory:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._texts: dict[bytes, str] = {}
+        self._texts: dict[bytes, _Known] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Memory, ()
 
-    def find(self, keys: Sequence[bytes], /) -> tuple[int, str] | None:
-        """Return how many of these units the longest summary covers, and its text."""
+    def find(self, keys: Sequence[bytes], /) -> tuple[int, _Known] | None:
+        """Return how many of these units the longest summary covers, and what it says."""
         with self._lock:
             for at in range(len(keys), 0, -1):
-                text = self._texts.pop(keys[at - 1], None)
-                if text is not None:
-                    self._texts[keys[at - 1]] = text  # behind all that were used before
-                    return at, text
+                known = self._texts.pop(keys[at - 1], None)
+                if known is not None:
+                    self._texts[keys[at - 1]] = known  # behind all that were used before
+                    return at, known
         return None
 
-    def keep(self, key: bytes, text: str, /) -> None:
+    def keep(self, key: bytes, known: _Known, /) -> None:
         """Remember one; the one that was not used for longest makes room."""
         with self._lock:
-            self._texts[key] = text
+            self._texts[key] = known
             if len(self._texts) > _REMEMBERED:
                 del self._texts[next(iter(self._texts))]
 
 
-_memories: WeakKeyDictionary[Any, dict[tuple[str, int | None], _Memory]] = WeakKeyDictionary()
-"""What summarizers wrote, by the function or object that wrote it: it is forgotten with that."""
+_memories: WeakKeyDictionary[Any, WeakKeyDictionary[Any, dict[tuple[Any, ...], _Memory]]] = (
+    WeakKeyDictionary()
+)
+"""What summarizers wrote, by the function or object that wrote it, and by the function that says what must be
+kept: it is forgotten with either."""
 
 
-def _memory_of(summarizer: Any, max_summary_tokens: int | None) -> _Memory:
-    """Return what strategies made of the same summarizer with the same cap remember.
+class _NoFunction:
+    """Stands for a `must_keep` that is data."""
+
+
+def _memory_of(summarizer: Any, max_summary_tokens: int | None, must_keep: MustKeep) -> _Memory:
+    """Return what strategies made of the same summarizer with the same options remember.
 
     A method belongs to its object: Python makes a new one each time it is asked for.
     """
-    is_method = isinstance(summarizer, MethodType)
-    owner, name = (summarizer.__self__, summarizer.__name__) if is_method else (summarizer, "")
+    is_data = must_keep is None or isinstance(must_keep, (str, re.Pattern))
+    owner, name = _owner_of(summarizer)
+    keeper, keeper_name = (_NoFunction, must_keep) if is_data else _owner_of(must_keep)
     try:  # without a lock, which a fork could leave held: each `setdefault` is one step
-        return _memories.setdefault(owner, {}).setdefault((name, max_summary_tokens), _Memory())
+        by_keeper = _memories.setdefault(owner, WeakKeyDictionary()).setdefault(keeper, {})
+        return by_keeper.setdefault((name, max_summary_tokens, keeper_name), _Memory())
     except TypeError:  # it cannot be a key, or nobody can tell when it is gone
         return _Memory()
+
+
+def _owner_of(function: Any) -> tuple[Any, str]:
+    """Return what a function lives with, and its name there."""
+    is_method = isinstance(function, MethodType)
+    return (function.__self__, function.__name__) if is_method else (function, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +151,16 @@ class Summarize:
     the first of them. A summary that is empty, over its cap, no smaller than what it replaces, or missing
     because of an error is not used: the fallback evicts, and the report says so.
 
+    The exact values of what is summarized (names, numbers with units, ids, paths, dates, addresses) are
+    looked for in the summary. Those that are missing follow its text in one line, `Exact values: …`, which
+    takes at most 0.3 of its room: the user's first, then others, behind `|`. A value that only tools returned
+    is restated if a call used it. The report counts them.
+
     The last summaries are remembered by what they cover, for all strategies made with the same summarizer and
-    cap, so a strategy may be made anew for each turn. A summary is used again if everything newer fits with
-    it; otherwise the summarizer gets it (`existing`) with the new messages. A function that is created anew
-    each time, such as a lambda in the call, counts as a different one. Copies and pickled strategies start
-    without remembered summaries.
+    options, so a strategy may be made anew for each turn. A summary is used again if everything newer fits
+    with it; otherwise the summarizer gets it (`existing`) with the new messages. A function that is created
+    anew each time, such as a lambda in the call, counts as a different one. Copies and pickled strategies
+    start without remembered summaries.
 
     Args:
         summarizer: Writes the text; a function becomes a summarizer.
@@ -125,12 +169,15 @@ class Summarize:
         role: Role of the message. It becomes system text only if no tool and no document is among its
             sources, otherwise a user message.
         trust_summaries: Whether to use that role regardless of its sources.
+        must_keep: What a summary must keep word for word: "values", a pattern (`re.compile`), or a function
+            of a text that returns its values. None: nothing is looked for.
         fallback: The strategy that evicts if no summary can be used.
         summarizer_name: The summarizer's name in data; set by `create_strategy`.
+        must_keep_name: The same of a `must_keep` that is a function.
 
     Raises:
         ConfigurationError: There is no summarizer, the cap is not a number of tokens, the role is not one of
-            the two, or the fallback is not a strategy.
+            the four, `must_keep` is none of these, or the fallback is not a strategy.
 
     Example:
         >>> from trimtab import fit
@@ -148,8 +195,10 @@ class Summarize:
     max_summary_tokens: int | None = field(default=None, kw_only=True)
     role: str = field(default="user", kw_only=True)
     trust_summaries: bool = field(default=False, kw_only=True)
+    must_keep: MustKeep = field(default="values", kw_only=True)
     fallback: Strategy = field(default=_FALLBACK, kw_only=True)
     summarizer_name: str | None = field(default=None, kw_only=True, compare=False)
+    must_keep_name: str | None = field(default=None, kw_only=True, compare=False)
     _memory: _Memory = field(init=False, compare=False, repr=False)
 
     def __init__(
@@ -159,8 +208,10 @@ class Summarize:
         max_summary_tokens: int | None = None,
         role: str = "user",
         trust_summaries: bool = False,
+        must_keep: MustKeepLike = "values",
         fallback: Strategy = _FALLBACK,
         summarizer_name: str | None = None,
+        must_keep_name: str | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "summarizer", require_summarizer(summarizer))
@@ -169,9 +220,11 @@ class Summarize:
         put(self, "max_summary_tokens", max_summary_tokens)
         put(self, "role", check_choice("role", role, _ROLES))
         put(self, "trust_summaries", check_flag("trust_summaries", trust_summaries))
+        put(self, "must_keep", check_must_keep("must_keep", must_keep))
         put(self, "fallback", as_strategy(fallback))
         put(self, "summarizer_name", summarizer_name)
-        put(self, "_memory", _memory_of(summarizer, max_summary_tokens))
+        put(self, "must_keep_name", must_keep_name)
+        put(self, "_memory", _memory_of(summarizer, max_summary_tokens, self.must_keep))
 
     asks_model: ClassVar[bool] = True
     """It is not asked a second time for one fit: each answer costs a model call."""
@@ -190,7 +243,8 @@ class Summarize:
         """Return it as data for `create_strategy`.
 
         Raises:
-            ConfigurationError: The summarizer has no name, or the fallback cannot be written as data.
+            ConfigurationError: The summarizer or the function in `must_keep` has no name, or the fallback
+                cannot be written as data.
         """
         if self.summarizer_name is None:
             raise ConfigurationError(
@@ -203,6 +257,7 @@ class Summarize:
             "max_summary_tokens": self.max_summary_tokens,
             "role": self.role,
             "trust_summaries": self.trust_summaries,
+            "must_keep": must_keep_data(self.must_keep, self.must_keep_name),
             "fallback": strategy_data(self.fallback),
         }
 
@@ -245,13 +300,13 @@ class Summarize:
         request: EvictionRequest,
         covered: Sequence[Unit],
         unread: Sequence[Unit],
-        text: str,
+        known: _Known,
         cap: int,
     ) -> EvictionResult | None:
         """Use a summary that was written before, if all that came since fits beside it."""
         gone = {*map(unit_key, covered), *map(unit_key, unread)}
         kept = [unit for unit in request.units if unit_key(unit) not in gone]
-        made = self._summary(request, covered, kept, text)
+        made = replace(self._summary(request, covered, kept, known.text), checked=known.checked)
         tokens = request.costs.insertion(made)
         if tokens > cap or tokens >= sum(map(request.size, covered)):
             return None
@@ -291,7 +346,7 @@ class Summarize:
         cap: int,
         *,
         keys: Sequence[bytes],
-        known: tuple[int, str] | None,
+        known: tuple[int, _Known] | None,
     ) -> Steps[Insertion]:
         """Ask for a summary of these units: of all, or of what came since the one that is known.
 
@@ -313,21 +368,33 @@ class Summarize:
         if tokens > cap or tokens >= replaced:
             most = f"its cap of {cap:,}" if tokens > cap else f"the {replaced:,} that it replaces"
             raise SummaryError(f"{name} wrote a summary of {tokens:,} tokens, too many for {most}")
-        self._memory.keep(keys[-1], text)
+        checked = None
+        if self.must_keep is not None:
+            kept_text = keep_values(
+                finder_of(self.must_keep),
+                text.strip(),
+                _sources(request, covered, known, all_of_it=reads_all(self.summarizer)),
+                limit_tokens=min(cap, replaced - 1),
+                ratio=DEFAULT_KEPT_RATIO,
+                size=lambda text: request.costs.insertion(self._summary(request, covered, kept, text)),
+            )
+            text, checked = kept_text.text, kept_text.checked
+            made = replace(self._summary(request, covered, kept, text), checked=checked)
+        self._memory.keep(keys[-1], _Known(text, checked))
         return made
 
     def _request(
         self,
         request: EvictionRequest,
         covered: Sequence[Unit],
-        known: tuple[int, str] | None,
+        known: tuple[int, _Known] | None,
         text_tokens: int,
     ) -> SummaryRequest:
         """Ask about what came since a known summary, which is told; about all where there is nothing new."""
         if known is None or known[0] == len(covered) or reads_all(self.summarizer):
             messages = assemble(request.history, covered, request.edits)
             return SummaryRequest(messages=messages, max_tokens=max(1, text_tokens))
-        count, existing = known
+        count, existing = known[0], known[1].text
         messages = assemble(request.history, covered[count:], request.edits)
         if not takes_existing(self.summarizer):
             # a function of messages alone would forget it
@@ -375,6 +442,19 @@ def _origins(request: EvictionRequest, units: Sequence[Unit]) -> Origins:
     """Return the origins of what units hold: a message that stays in part was read as well."""
     indices = {index for unit in units for index in unit.indices}
     return frozenset[OriginName]().union(*(origins_at(request.history, index) for index in indices))
+
+
+def _sources(
+    request: EvictionRequest, covered: Sequence[Unit], known: tuple[int, _Known] | None, *, all_of_it: bool
+) -> list[Source]:
+    """List what a summary replaces: the one that is known, and the messages that came since, or all."""
+    count = 0 if known is None or known[0] == len(covered) else known[0]
+    before = [summary_source(known[1].text)] if known is not None and count else []
+    read = covered if all_of_it else covered[count:]
+    indices = sorted({index for unit in read for index in unit.indices})
+    history = request.history
+    messages = ((request.message(index), origins_at(history, index)) for index in indices)
+    return [*before, *sources_of(history.format, messages)]
 
 
 def _keys(request: EvictionRequest, units: Sequence[Unit]) -> list[bytes]:

@@ -12,6 +12,7 @@ from trimtab.strategies.fact_extractor import (
     FactRequest,
     fact_extractor_from,
 )
+from trimtab.strategies.must_keep import MustKeepLike
 from trimtab.strategies.summarizer import (
     Summarizer,
     SummarizerLike,
@@ -58,6 +59,7 @@ __all__ = [
     "FactExtractor",
     "FactExtractorLike",
     "FactRequest",
+    "MustKeepLike",
     "OpenAIFactExtractor",
     "OpenAISummarizer",
     "Summarizer",

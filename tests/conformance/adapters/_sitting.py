@@ -47,6 +47,7 @@ class Sitting:
             **{"summary_role": "system"}  # the reference's default, whatever the summary is made of
             | {ours: options[theirs] for theirs, ours in NAMES.items() if theirs in options},
             trust_summaries=True,
+            must_keep=None,  # the reference restates nothing
             **self._functions(options),
             pending_first=True,
             target_ratio=1.0,

@@ -1,0 +1,361 @@
+"""What in a text is an exact value: a name, a number with its unit, an id, a path, a date, an address.
+
+One module for all who ask: what a summary must keep, and whether a recording kept it. It knows words and
+patterns, and neither messages nor tokens. A text is cut into words once; each is looked at once, with those
+behind it that may belong to it, so that the time is a multiple of the length of the text, whatever it says
+(a prototype of one large pattern took half a minute for 40,000 characters of "1-1-1-").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+__all__ = ["LONGEST_VALUE", "Finder", "fold", "says", "values_in"]
+
+LONGEST_VALUE = 300
+"""Characters of the longest value; a longer run, as of base64, is no value that anybody repeats."""
+
+Finder = Callable[[str], Sequence[str]]
+"""Lists the values of a text, each time one is said, in order."""
+
+_MARKER = re.compile(r"\[(?:text cut by trimtab|trimtab:)[^\[\]\n]{0,200}\]")
+"""What trimtab writes where it cut a text: its words are nobody's."""
+
+_LETTERS = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u04ff"
+"""Signs of words that have blanks between them; Chinese and Japanese have none."""
+
+_WORD = re.compile(
+    r"https?://[^\s<>\"'`()\[\]{}\u2e80-\uffef]+"
+    rf"|(?:[{_LETTERS}@.:/\\#$€£¥₹%‰°+~&'’*!?-]|,(?=\d))+"
+)
+_AFTER, _BEFORE = ".,:;!?'’*&~", ",:;!?'’*&"
+_ORDINAL = re.compile(r"\d{1,2}\.")
+_CODE = re.compile(r"`([^`\n]{1,80})`")
+_CJK_UNITS = "|".join(
+    (
+        "万元|亿元|美元|欧元|日元|块钱|元|块|万|亿|公斤|千克|克|厘米|毫米|公里|千米|平方米|米|升|毫升|小时",
+        "分钟|秒|天|周|个月|年|岁|度|个|人|名|位|件|本|张|次|页|字|倍|折|点|号|円|時間|分|日",
+    )
+)
+_CJK = re.compile(
+    r"(?<!\d)(?:\d{2,4}年\d{1,2}月(?:\d{1,2}[日号])?|\d{1,2}月\d{1,2}[日号]"
+    rf"|\d{{1,15}}(?:\.\d{{1,6}})?(?:{_CJK_UNITS}))"
+)
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_MONTHS = _set(
+    """
+    january february march april may june july august september october november december
+    jan feb mar apr jun jul aug sep sept oct nov dec
+    januar februar märz mai juni juli oktober dezember okt dez
+    janvier février mars avril juin juillet août septembre octobre novembre décembre
+    enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
+    """
+)
+_UNITS = _set(
+    """
+    eur usd gbp jpy cny rmb chf inr cad aud euro euros dollar dollars cent cents pound pounds yen yuan rupees
+    k m bn thousand million billion percent % € $ am pm a.m p.m o'clock uhr
+    kg g mg km cm mm mi mile miles ft feet inch inches litre litres liter liters ml l oz lb lbs
+    ms s sec second seconds min minute minutes h hr hrs hour hours day days night nights week weeks
+    month months year years stunde stunden minuten tag tage tagen woche wochen monat monate monaten
+    jahr jahre jahren jours heures mois ans días horas años
+    kb mb gb tb kib mib gib mbps gbps px pt rpm hz khz mhz ghz kw kwh °c °f degrees
+    tokens words characters lines rows items pieces people persons passengers guests adults children
+    bags tickets seats rooms units times points pages messages sentences
+    """
+)
+_PARTICLES = _set("of de da di del la van von der den bin al")
+_FILES = _set(
+    """
+    py pyi ipynb js mjs jsx ts tsx json jsonl yaml yml toml ini cfg conf env lock md rst txt log csv tsv
+    parquet xls xlsx doc docx ppt pptx pdf png jpg jpeg gif svg webp mp3 mp4 wav zip tar tgz gz sql db sqlite
+    html htm css scss xml sh bash ps1 bat rs go c h cc cpp hpp java kt cs rb php swift scala lua pl tf proto
+    vue exe dll so whl
+    """
+)
+_NO_NAMES = _set(
+    """
+    a about absolutely actually add after all also always an and another any are as ask at be because been
+    before book but by call can cancel certainly change check continue correct could create day days dear did
+    do does don't done during each either else every everything exact few final finally find fine first for
+    from get give go good great had has have he hello her here hey hi his how however i i'd i'll i'm i've if
+    in is it it's its just keep last let let's like make many may maybe me might mind more most mr mrs ms must
+    my never new next nice no none nor not note nothing now of oh ok okay on once one only or other otherwise
+    our out over perfect perhaps please plus put regarding remove right same second see send set she should
+    show since so some sorry start still stop such sure take tell than thank thanks that that's the their them
+    then there there's these they think this those though three to today tomorrow too two under understood
+    unless until up update use user users values very want was we we'll we're we've welcome well were what
+    what's when where whether which while who why will with without would write yes yesterday yet you you'd
+    you'll you're you've your assistant system tool summary
+    der die das den dem ein eine einen ich wir sie er es du ihr und oder aber nicht bitte danke ja nein mein
+    le les un une des je nous vous il elle et ou mais non oui merci el los las una yo nosotros y o pero sí
+    bonjour hallo hola
+    """
+)
+"""Words that are written large where a sentence begins, or to be heard, and name nobody."""
+
+_MANY_CAPITALS = 0.15
+"""Share of the words inside sentences, written large, above which that names nothing: German."""
+
+_AMOUNT = re.compile(r"[+-]?\d{1,15}(?:[.,]\d{1,15}){0,8}")
+_WITH_SIGN = re.compile(r"[$€£¥₹][+-]?\d[\d.,]{0,30}[A-Za-z]{0,3}|[+-]?\d[\d.,]{0,30}[%‰€£¥°$][CF]?")
+_SIGN_ALONE = frozenset("$€£¥₹")
+_DAY = re.compile(r"\d{1,2}(?:st|nd|rd|th|\.)?")
+_YEAR = re.compile(r"[12]\d{3}")
+_DIGITS = re.compile(r"\+?\d[\d.,:/-]*\d")
+_ID = re.compile(rf"#?[{_LETTERS}]+(?:[-.+/:][{_LETTERS}]+)*")
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_PATH = re.compile(r"(?:[A-Za-z]:|~|\.{1,2})?(?:[/\\]?[\w.@+%~-]+)(?:[/\\][\w.@+%~-]+)*[/\\]?")
+_LARGE = re.compile(r"[A-ZÀ-ÞΑ-ΩА-Я](?:[a-zß-ÿα-ωа-яё]|['’][A-Z])[A-Za-zÀ-ÿΑ-ωА-яё'’-]*")
+_STRESSED = re.compile(r"[A-Z]{3,12}(?:-[A-Z]{2,12}){0,4}")
+
+
+class _Word(NamedTuple):
+    """A word of a text, without the signs around it."""
+
+    text: str
+    start: int
+    stop: int
+    """Where in the text it ends."""
+    begins: bool
+    """A sentence or a line begins with it."""
+    closed: bool
+    """A sign behind it ends what it is a part of."""
+
+
+def values_in(text: str, /) -> list[str]:
+    """List the exact values of a text, each time one is said, in order of their kinds.
+
+    A bare number of one or two digits is none: without what it counts nobody can look for it.
+
+    Args:
+        text: Any text.
+
+    Complexity: O(n) in its characters.
+
+    Example:
+        >>> values_in("I am Ada Lovelace. Send order ORD-7 for 42 EUR by 5 May, please.")
+        ['Ada Lovelace', 'ORD-7', '42 EUR', '5 May']
+    """
+    text = _MARKER.sub("\n", text) if "trimtab" in text else text
+    words = _words(text)
+    large = _names_nothing(words)
+    found = list[str]()
+    at = 0
+    while at < len(words):
+        word = words[at].text
+        if word.isalpha() and word.islower():  # most words
+            at += 1
+            continue
+        first, count = _value_at(words, at, large=large)
+        if first < count:
+            said = text[words[at + first].start : words[at + count - 1].stop]
+            found.append(fold(said).removesuffix("'s").removesuffix("’s"))
+        at += max(1, count)
+    found += (fold(match[1]) for match in _CODE.finditer(text))
+    if not text.isascii():
+        found += (match[0] for match in _CJK.finditer(text))
+    return found
+
+
+def _words(text: str) -> list[_Word]:
+    """Cut a text into words; a run that is longer than any value is none, and ends what was before it."""
+    found = list[_Word]()
+    end, begins = 0, True
+    for match in _WORD.finditer(text):
+        start, stop = match.span()
+        gap = text[end:start]
+        if gap != " ":
+            begins = begins or "\n" in gap
+            if found and not found[-1].closed and (begins or gap.strip() or not gap):
+                found[-1] = found[-1]._replace(closed=True)
+        end = stop
+        if stop - start > LONGEST_VALUE:
+            begins = False
+            continue
+        run = match[0]
+        core = run.rstrip(_AFTER)
+        tail = run[len(core) :]
+        if tail == "." and _ORDINAL.fullmatch(run):
+            tail, core = "", run  # "5. Mai"
+        bare = core.lstrip(_BEFORE)
+        if bare:
+            at = stop - len(tail) - len(bare)
+            found.append(_Word(bare, at, at + len(bare), begins, bool(tail)))
+        begins = "." in tail or "?" in tail or "!" in tail
+    return found
+
+
+def _names_nothing(words: Sequence[_Word]) -> bool:
+    """Tell whether a text writes so many words large that this names nothing."""
+    large = [word.text[0].isupper() and word.text[-1].islower() for word in words]
+    alone = sum(
+        1
+        for at, word in enumerate(words)
+        if large[at] and not word.begins and not large[at - 1] and not _is_no_name(word.text)
+    )
+    return alone > 3 and alone > _MANY_CAPITALS * len(words)
+
+
+def _value_at(words: Sequence[_Word], at: int, *, large: bool) -> tuple[int, int]:
+    """Say with which word from here a value begins and how many are read; none where these are the same."""
+    word = words[at].text
+    if word[0].isdigit() or word[0] in "+-$€£¥₹":
+        return 0, _amount_length(words, at)
+    if word.lower() in _MONTHS and word[0].isupper() and (count := _date_length(words, at)):
+        return 0, count
+    if _is_single(word):
+        return 0, 1
+    if _LARGE.fullmatch(word):
+        return _name_at(words, at, large=large)
+    return 0, 0
+
+
+def _amount_length(words: Sequence[_Word], at: int) -> int:
+    """Say how many words a date, a number with its unit or another value takes; 0: it is none."""
+    word = words[at].text
+    following = "" if words[at].closed or at + 1 == len(words) else words[at + 1].text
+    if word in _SIGN_ALONE:
+        return 2 if _AMOUNT.fullmatch(following) else 0
+    if following and _DAY.fullmatch(word) and (count := _date_length(words, at)):
+        return count
+    if following.lower() in _UNITS and (_AMOUNT.fullmatch(word) or _is_time(word) or word[0] in _SIGN_ALONE):
+        return 2
+    if word[0] == "+" and following[:1].isdigit():
+        return _phone_length(words, at)
+    return 1 if _is_single(word) else 0
+
+
+def _phone_length(words: Sequence[_Word], at: int) -> int:
+    """Say how many words a number takes that begins with the code of a country."""
+    count = 2
+    while count < 6 and not words[at + count - 1].closed and at + count < len(words):
+        if not words[at + count].text[0].isdigit():
+            break
+        count += 1
+    return count
+
+
+def _is_time(word: str) -> bool:
+    return ":" in word and word.replace(":", "").isdigit()
+
+
+def _date_length(words: Sequence[_Word], at: int) -> int:
+    """Say how many words a date takes whose day or month is there; 0: it is none."""
+    near = words[at : at + 5]
+    if near[0].closed:
+        return 0
+    if near[0].text.lower() in _MONTHS:  # "May 15, 2024" or "May 2024"
+        if len(near) > 1 and _YEAR.fullmatch(near[1].text):
+            return 2
+        count = 2 if len(near) > 1 and _DAY.fullmatch(near[1].text) else 0
+    else:  # "15 May 2024", "15th of May"
+        of = 1 if len(near) > 2 and near[1].text in ("of", "de") and not near[1].closed else 0
+        month = near[1 + of].text if len(near) > 1 + of else ""
+        count = 2 + of if month.lower() in _MONTHS and (month[:1].isupper() or of) else 0
+    if not count:
+        return 0
+    de = 1 if near[count : count + 1] and near[count].text == "de" else 0
+    year = near[count + de] if len(near) > count + de else None
+    # The comma before a year closes a word, and the date goes on behind it.
+    return count + de + 1 if year is not None and not year.begins and _YEAR.fullmatch(year.text) else count
+
+
+def _is_single(word: str) -> bool:
+    """Tell whether a word is a value by itself."""
+    if word.startswith(("http://", "https://", "www.")) or ("@" in word and _EMAIL.fullmatch(word)):
+        return True
+    if _WITH_SIGN.fullmatch(word) or (len(word) > 2 and _DIGITS.fullmatch(word)):
+        return True
+    if ("/" in word or "\\" in word or "." in word) and _is_path(word):
+        return True
+    if _STRESSED.fullmatch(word):
+        return word.lower() not in _NO_NAMES
+    return _ID.fullmatch(word) is not None and _is_id(word)
+
+
+def _is_id(word: str) -> bool:
+    """Tell whether a word has a digit beside a letter, or parts that an underscore joins."""
+    if any(map(str.isdigit, word)):
+        return len(word) > 1 and (word[0] == "#" or any(map(str.isalpha, word)))
+    return "_" in word.strip("_")
+
+
+def _is_path(word: str) -> bool:
+    """Tell whether a word is a path: a file by its ending, or three parts; "and/or" is none."""
+    if not _PATH.fullmatch(word):
+        return False
+    parts = [part for part in word.replace("\\", "/").split("/") if part]
+    name, dot, ending = parts[-1].rpartition(".") if parts else ("", "", "")
+    if dot and name and ending.lower() in _FILES:
+        return True
+    return len(parts) > 2 or (len(parts) > 1 and word[0] in "/~.\\") or word[1:3] == ":\\"
+
+
+def _name_at(words: Sequence[_Word], at: int, *, large: bool) -> tuple[int, int]:
+    """Read a name, as `_value_at`: none where a sentence only begins, or where most words are written so."""
+    count = 1
+    while count < 6 and not words[at + count - 1].closed and at + count < len(words):
+        text = words[at + count].text
+        if not (_LARGE.fullmatch(text) or text in _PARTICLES or (len(text) == 1 and text.isupper())):
+            break
+        count += 1
+    begins = words[at].begins
+    alone = len(words) == 1  # an answer to "What is your name?"
+    first, last = 0, count
+    while last > first and (
+        _is_no_name(words[at + last - 1].text) or words[at + last - 1].text in _PARTICLES
+    ):
+        last -= 1
+    # "New York" and "Las Vegas" are names inside a sentence; "New rules" at its beginning are none.
+    while first < last and _is_no_name(words[at + first].text) and (begins or last - first == 1):
+        first, begins = first + 1, False
+    is_name = last - first > 1 or (last > first and not large and (alone or not begins))
+    return (first, last) if is_name else (0, 0)
+
+
+def _is_no_name(word: str) -> bool:
+    return word.lower().replace("’", "'") in _NO_NAMES
+
+
+def fold(text: str, /) -> str:
+    """Return a text as values are looked for in it: of any white space one blank."""
+    return " ".join(text.split())
+
+
+def says(text: str, value: str, /) -> bool:
+    """Tell whether a text says a value word for word: "42" is neither in "420" nor in "42.5".
+
+    Args:
+        text: The text; folded.
+        value: The value; folded.
+    """
+    at = text.find(value)
+    while at >= 0:
+        if _is_apart(text, value, at):
+            return True
+        at = text.find(value, at + len(value))
+    return False
+
+
+_SIGN = re.compile(rf"[{_LETTERS}]")
+
+
+def _is_apart(text: str, value: str, at: int) -> bool:
+    """Tell whether what is there is the value, and not a part of a longer word or number."""
+    end = at + len(value)
+    before, after = text[max(0, at - 2) : at], text[end : end + 2]
+    if before and _SIGN.match(value[0]) and _SIGN.match(before[-1]):
+        return False
+    if after and _SIGN.match(value[-1]) and _SIGN.match(after[0]):
+        return False
+    if value[0].isdigit() and len(before) == 2 and before[1] in ".," and before[0].isdigit():
+        return False
+    return not (value[-1].isdigit() and len(after) == 2 and after[0] in ".,:" and after[1].isdigit())
