@@ -8,9 +8,10 @@ import pytest
 
 from tests.complexity.counting_machine import operations_of
 from tests.injections import injections
-from tests.rule_sentences import NO_RULES, RULES
+from tests.rule_sentences import LATER, NO_RULES, RULES
 from trimtab.rules import STANDING, Rule, find_rules, supersedes
 
+RULE = "Never deploy on Fridays."
 LANGUAGES = ("en", "de", "es", "fr", "zh")
 
 
@@ -41,7 +42,10 @@ def test_the_sets_are_large_enough_to_say_something(language: str) -> None:
     assert len(set(NO_RULES[language])) >= others
 
 
-@pytest.mark.parametrize(("language", "text"), [(code, text) for code in LANGUAGES for text in RULES[code]])
+PLANTED = [(code, text) for code in LANGUAGES for text in (*RULES[code], *LATER[code])]
+
+
+@pytest.mark.parametrize(("language", "text"), PLANTED)
 def test_a_rule_is_found_and_holds_on(language: str, text: str) -> None:
     """Whole, in its language, and standing."""
     rule = one(text)
@@ -104,6 +108,49 @@ def test_a_list_under_the_word_rules_holds_on() -> None:
     assert standing("## House rules\n\n- Use tabs.\n\nThanks. Use spaces in this file.") == ["Use tabs."]
 
 
+def test_a_sentence_that_is_called_a_rule_is_one() -> None:
+    """Also without a verb that orders."""
+    assert standing("Rule: every reply in German.") == ["Rule: every reply in German."]
+
+
+def test_capitals_that_become_two_small_letters_move_no_place() -> None:
+    """A Turkish capital, in small letters, is two signs."""
+    text = "İstanbul, İzmir. Never deploy on Fridays."
+    assert standing(text) == [RULE]
+    assert text[one(text).start :] == RULE
+
+
+def test_a_text_that_is_indented_as_a_whole_is_read() -> None:
+    """Prompts are written so in code; the first line is empty there."""
+    assert standing(f"\n    Hello.\n\n    {RULE}\n    - I prefer tea.\n") == [RULE, "I prefer tea."]
+
+
+def test_an_apostrophe_that_opens_nothing_hides_nothing() -> None:
+    """Nor does a mark of inches."""
+    assert standing(f"It's 'tis of the users' files.\n\n{RULE}") == [RULE]
+    assert standing(f"And 'tis late.\n\n{RULE}") == [RULE]
+    assert standing(f'A 27" screen. {RULE}') == [RULE]
+
+
+def test_what_closes_a_sentence_belongs_to_it() -> None:
+    """A bracket, or the stars of bold print."""
+    assert standing("**Never deploy on Fridays.** It is late.") == ["**Never deploy on Fridays.**"]
+    assert standing("(Never deploy on Fridays!) It is late.") == ["(Never deploy on Fridays!)"]
+
+
+def test_an_answer_about_this_time_does_not_hold_on() -> None:
+    """Whatever it forbids, it says when."""
+    rule = one("For now, use the second file.")
+    assert (rule.kind, rule.standing) == ("order", False)
+    assert one("Do not use tabs this time.").strength == 2
+
+
+def test_a_sentence_of_more_than_eighty_words_is_no_rule() -> None:
+    """Nobody says so."""
+    assert standing("Never " + "deploy " * 60 + "it.") != []
+    assert standing("Never " + "deploy " * 90 + "it.") == []
+
+
 def test_operators_say_rules_too() -> None:
     """System and developer messages are theirs."""
     for role in ("system", "developer"):
@@ -120,8 +167,6 @@ def test_a_rule_is_a_value() -> None:
 
 # -- what is not the writer's own
 
-
-RULE = "Never deploy on Fridays."
 
 FOREIGN = {
     "a quote": f"> {RULE}\n> Really.",
@@ -210,6 +255,7 @@ def test_trap_a_closing_quotation_mark_is_kept() -> None:
     text = 'End every reply with this exact sentence: "Let me know if you need anything else."'
     assert standing(f"{text}\nBook a hotel.") == [text]
     assert standing(f"{text} It is Monday.") == [text]
+    assert standing(f'They say a."B." here. {RULE}') == [RULE]
 
 
 def test_trap_a_list_is_kept_with_the_sentence_above_it() -> None:
@@ -231,6 +277,7 @@ def test_trap_a_rule_in_a_question_is_none() -> None:
     assert standing("I prefer e-books, but can you find a printed one?") == [
         "I prefer e-books, but can you find a printed one?"
     ]
+    assert standing("I prefer tea, do you have any?") == ["I prefer tea, do you have any?"]
     assert standing("Could you always use metric units?") == ["Could you always use metric units?"]
     assert standing("Never deploy on Fridays, ok?") == ["Never deploy on Fridays, ok?"]
 

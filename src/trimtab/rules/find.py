@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from trimtab.rules.language import Finds, Index, find_cues, index_of
 from trimtab.rules.languages import LANGUAGES
-from trimtab.rules.passages import Passage, hide, is_document, passages
+from trimtab.rules.passages import Passage, hide, is_document, manual_at, passages
 from trimtab.rules.rule import Rule
 from trimtab.rules.sentences import sentences
 from trimtab.rules.topics import Subject, subject_of
@@ -58,6 +58,8 @@ def find_rules(text: str, *, role: str = "user") -> tuple[Rule, ...]:
     """
     if role not in _ROLES or len(text) > MAX_CHARS or is_document(text):
         return ()
+    if role == "user":
+        text = text[: manual_at(text)]
     return tuple(_Search(text).rules())
 
 
@@ -133,7 +135,7 @@ class _Search:
             if self._story:
                 continue
             if carried is not None:
-                start, finds = carried.start, {**finds, **carried.finds}
+                start, finds = carried.start, finds | carried.finds
             sentence = _Sentence(index, start, end, finds)
             verdict = judge(finds, labelled=self._labelled)
             scope = verdict is None and not finds.keys().isdisjoint(("duration", "label"))
@@ -199,7 +201,7 @@ class _Sentence(NamedTuple):
 def _told_by(words: Sequence[str], default: str) -> str:
     """Tell the language of words: the one that most of them are common in."""
     codes = _codes()
-    counts = dict.fromkeys(("en",), 0)
+    counts: dict[str, int] = {"en": 0}
     han = 0
     for word in words[:_SAMPLE]:
         for code in codes.get(word, ()):

@@ -189,12 +189,13 @@ def index_of(language: Language, /) -> Index:
 
 
 def _put(index: Index, words: Sequence[str], where: int, cue: Cue) -> None:
-    """Put a phrase into the tree; one that begins with `n'@` once for each verb."""
+    """Put a phrase into the tree; one with `n'@` once for each verb."""
     first = words[0]
-    if first.endswith("@") and first != "@":
-        for verb in index.verbs:
-            _put(index, [first[:-1] + verb, *words[1:]], where, cue)
-        return
+    for at, word in enumerate(words):
+        if word.endswith("@") and word != "@":
+            for verb in index.verbs:
+                _put(index, [*words[:at], word[:-1] + verb, *words[at + 1 :]], where, cue)
+            return
     index.least[first] = min(where, index.least.get(first, where))
     node = index.root
     for word in words:

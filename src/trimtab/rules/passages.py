@@ -12,7 +12,7 @@ from typing import Literal
 
 from trimtab.rules.words import CLOSED, HIDDEN
 
-__all__ = ["Passage", "hide", "is_document", "passages"]
+__all__ = ["Passage", "hide", "is_document", "manual_at", "passages"]
 
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,300}>")
 _FENCE = re.compile(r" {0,3}(?:```|~~~)")
@@ -20,6 +20,7 @@ _LISTING = re.compile(r"\s{0,12}\d{1,7}(?:[:|→\t](?!\d)|[-+]\s{2})")
 _ITEM = re.compile(r"\s{0,12}(?:[-*•+–]|\(?(?:\d{1,3}|[a-zA-Z])[.)])[ \t]{1,4}(?=\S)")
 _CHINESE_ITEM = re.compile(r"\s{0,12}(?:[（(]?[一二三四五六七八九十\d]{1,3}[、）)．]|[·●])[ \t]{0,4}(?=\S)")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]{1,4}(?=\S)")
+_HEADINGS = re.compile(r"^#{1,6} ", re.MULTILINE)
 _HEADER = re.compile(
     r"(?:from|to|cc|subject|date|sent|von|an|betreff|gesendet|de|para|asunto|enviado|à|objet|envoyé"
     r"|发件人|收件人|主题|日期)[:：]",
@@ -48,6 +49,7 @@ _PAIRS = {
     "‘": "’",
 }
 _QUOTE = re.compile(r"[“”„«»「」『』‹›\"`'‘’]|\n[ \t]*\n")
+_LABEL = re.compile(r"[A-Z][a-z]{2,20}(?: [a-z]{2,20})?: ")
 _LONG_LINE = 48
 """From this length on a line without an end was wrapped: the next one goes on with its sentence."""
 
@@ -68,6 +70,22 @@ class Passage:
 def is_document(text: str, /) -> bool:
     """Tell a text that nobody wrote as a message: it has more lines, tags or quotes than somebody writes."""
     return any(text.count(sign) > _MOST_MARKS for sign in "\n<\"'`“„«「")
+
+
+_MANUAL_CHARS = 4_000
+_MANUAL_HEADINGS = 5
+"""A user's text of more characters with at least so many headings is a manual."""
+
+
+def manual_at(text: str, /) -> int:
+    """Give the place from which on a user's message is a manual, pasted: long, with many headings.
+
+    The length of the text where it is none. Operators write theirs so, users do not.
+    """
+    if len(text) <= _MANUAL_CHARS:
+        return len(text)
+    headings = list(_HEADINGS.finditer(text))
+    return headings[0].start() if len(headings) >= _MANUAL_HEADINGS else len(text)
 
 
 def hide(text: str, /) -> str:
@@ -247,7 +265,7 @@ class _Walk:
 
     def _goes_on(self, hidden: str) -> bool:
         """Tell whether a line goes on with the sentence of the line before: it was wrapped."""
-        if self._last[-1:] in ".!?:。！？：;；" + CLOSED:
+        if _LABEL.match(hidden) or self._last[-1:] in ".!?:。！？：;；" + CLOSED:
             return False
         first = hidden.strip()[0]
         return first.islower() or len(self._last) >= _LONG_LINE or self._last[-1:] in ",，、-–—("

@@ -10,7 +10,7 @@ from trimtab.rules.words import CLOSED
 __all__ = ["sentences"]
 
 _END = re.compile(r"[.!?…]+|[。！？\ue001]+")
-_CLOSERS = ")]\"'”’»」』）*_" + CLOSED
+_CLOSERS = ")]\"'”’»」』）*_"
 _SHORTENED = """
 e.g i.e eg ie vs z.b zb d.h bzw usw ca nr vgl ggf p.ej ej sr sra srta dr mr mrs ms st no max min approx resp
 art inc co fig p pp m mme mlle cf env ed al jr prof abs
@@ -29,8 +29,6 @@ def sentences(text: str, start: int, end: int, /) -> Iterator[tuple[int, int]]:
     """
     begin = start
     for match in _END.finditer(text, start, end):
-        if match.start() < begin:
-            continue
         stop = match.end()
         while stop < end and text[stop] in _CLOSERS:
             stop += 1

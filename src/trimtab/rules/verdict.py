@@ -19,7 +19,7 @@ class Verdict(NamedTuple):
 
 
 _ORDERS = frozenset(("ban", "always", "duty", "deny", "act"))
-_MOST_WORDS = 120
+_MOST_WORDS = 80
 """A longer sentence is no rule that somebody says: most are pasted."""
 
 
@@ -27,7 +27,7 @@ def finds_of(index: Index, words: Sequence[str], /) -> Finds:
     """Find the cues of a sentence; of a question those before it asks, unless it asks politely."""
     if len(words) > _MOST_WORDS:
         return {}
-    asks = words[-1] in ("?", "？") if words else False
+    asks = words[-1] in ("?", "？")
     if asks and len(words) > 1 and words[-2] in index.tags:
         asks = False
     found = find_cues(index, words)

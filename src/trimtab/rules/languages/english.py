@@ -24,7 +24,7 @@ default define delegate delete deliver deploy describe design disable disclose d
 document double download draft drop edit email emit enable encode encrypt end enforce ensure enter
 escalate escape estimate evaluate examine exceed exclude execute expand explain explore export expose
 extend extract fetch fill filter find finish fix flag focus follow force format forward generate get
-give go group guess handle hardcode help hide highlight ignore implement import improve include increase
+give go group guess hand handle hardcode help hide highlight ignore implement import improve include increase
 indent index inform initialize insert inspect install introduce invent invoke keep label launch leave
 let limit link list load lock log look lowercase make mark match measure mention merge message migrate
 minimize mix mock modify monitor move name note notify number offer omit open optimize order organize
@@ -45,10 +45,9 @@ one two three four five six seven eight nine ten eleven twelve fifteen twenty th
 seventy eighty ninety hundred thousand million
 """,
     joints="""
-please but so kindly then just also remember important note actually instead however hey hi ok okay
-thanks
+please but so kindly just also remember important note hey hi ok okay thanks
 """,
-    links="and or",
+    links="and or then",
     idle="""
 the a an to of for in on at by with from as into is are be it its my me i we you your our this that
 these those please always never not do don't must should shall may can will ever every all each any only
@@ -80,9 +79,14 @@ over below within most least up per keep stay max maximum use using instead it's
     cues={
         "void": """
 never mind
+your budget|limit|cap
+may not be|have|need|want|know
+if you need|want|wish|would|like|have
+whenever you're|you_are|it|that ready|suits|works
 never again
 never forget the|that|when|how
 never *ed
+^^ always|never *s
 never been|had|was|seen|heard|knew|thought|got|said|went|made
 never took|gave|felt|found|met|did|saw|too|really|quite|came
 ^^ always a|the|nice|good|great|wanted|had|happy|been|was|fun|love|loved|so|remember
@@ -115,7 +119,7 @@ work out
 ^ answer|name|note|order|list|record|plan|report|state :
 ^ code|index|test|number|type|message|log|link|comment|label :
 ^ let|tell me|us know|about|see|guess|think
-^ show|give|tell|find|get|help me
+^ help me
 game|chess|card rules
 limit|limits|cap of|on what
 even if you
@@ -133,7 +137,7 @@ according to
 was|were|been|got told
 ^^ i understand|realize|realized|know|see|thought|heard that|the|your|it|changes|you|there|this
 ^^ i read|noticed|think|guess|believe|saw|assume that|the|your|it|changes|you|there|this
-^^ apparently|supposedly|reportedly|allegedly
+^^ unfortunately|apparently|supposedly|reportedly|allegedly
 she|he|they said|asked|told|replied|shouted|whispered
 used to
 the rule was|says
@@ -235,7 +239,7 @@ under no circumstance
 on no account
 in no case|event
 at no time|point
-no_one|nobody may|must|should|is
+no_one|nobody .. may|must|should
 never , ever
 never ever
 can never @
@@ -246,7 +250,7 @@ from now on|onward|onwards
 from now
 from here on
 from this point|moment|day on|onward|onwards|forward
-going|moving forward
+going forward
 for the rest|remainder of
 for the rest|remainder of this|the|our|my conversation|session|chat|project|trip|day|task
 for|during|throughout|in this|the|our entire|whole? conversation|session|chat|project
@@ -281,25 +285,28 @@ make|be sure .. always|never
 remember|ensure|try .. always|never
 to always|never @
 i always|never want|need|prefer|like|expect you|my|a|the|to
+^ we @ .. in this|our|the project|repo|repository|codebase|team|company
 i want .. always|never
 always use|include|ask|answer|reply|respond|write|put|add|check|run|keep|verify|confirm
 is|are always to be
 ^ only ever @
 """,
         "general": """
+you can|should|must|may only .. at a time
+you can only .. _ _ at a time
+exactly one _ per|a
 every|each|any|all reply|replies|answer|answers|response|responses
 every|each|any|all message|messages|output|outputs|commit|commits
-every|each|any|all time|times|amount|amounts|price|prices|date|dates
-every|each|any|all measurement|measurements|unit|units|number|numbers|currency|currencies
-every|each|any|all pr|prs|branch|branches|function|functions|test|tests|comment|comments|endpoint
-every|each|any|all endpoints|change|changes|email|emails|suggestion
-every|each|any|all recommendation|recommendations|report|reports|invoice|invoices
+every|each|all time|times|amount|amounts|price|prices|date|dates
+every|each|all measurement|measurements|unit|units|number|numbers|currency|currencies
+every|each|all pr|prs|branch|branches|function|functions|test|tests|comment|comments|endpoint
+every|each|all endpoints|change|changes|email|emails|suggestion
+every|each|all recommendation|recommendations|report|reports|invoice|invoices
 your|my replies|answers|responses|messages|outputs|emails|commits
 your|my code|commit messages
 the replies|answers|responses
 ^ answers|replies|responses|commits|names
 by default
-at a time
 in general
 in the? future
 in our|this|my project|repo|repository|codebase , we|use|always|never
@@ -323,6 +330,7 @@ ask|check with? me|us before|first
 ask me? for? .. before
 before asking
 wait for my|our|explicit
+need|needs|require|requires approval|permission|consent|confirmation|sign-off|authorization|a_second
 before .. show|ask|tell|check|confirm .. me
 only after i|we|my
 only .. if|when i|we
@@ -332,11 +340,12 @@ only with my|our|explicit
 whenever
 every|each|any time
 when you finish|complete|start|commit|write|answer|make|find|fix|see|encounter
-when|while *ing
+^ when *ing
 when|before|after a|an|any|each|every|someone|anyone
 before you|i answer|run|send|make|change|start|commit|push|delete|do|reply|write|edit|touch|merge|deploy
 after you|each|every
-^ if a|an|any|anyone|anybody|someone|somebody|anything|something|nothing
+^ if a|an|any _
+^ if anyone|anybody|someone|somebody|anything|something|nothing
 ^ if i|you|we ever|ask|say|mention|forget|don't|aren't|are|can't|cannot|need|write|use
 if you're|i'm unsure|not|ever|in
 if in doubt|_ unsure
@@ -349,12 +358,14 @@ you must|shall|should|need|have|ought|are to? @
 you can|may only @
 ^ must _
 must be|have|use|stay|remain|include|contain|follow|match|start|begin|end|keep|pass|run|@
-needs|need|has|have to be *ed
+needs|need|has|have to @
+needs|need|has|have to be|stay|remain
 needs|has to stay|remain|be
 is|are required|mandatory|obligatory|compulsory|requires
 should be *ed
 should be in
 be sure|certain to
+need|needs|require|requires approval|permission|consent|confirmation|review|sign-off|a_second|two
 make sure|certain
 ^ ensure
 ^ remember to
@@ -385,8 +396,10 @@ i'd|i_would like|want you to
 ^ let's @
 """,
         "cap": """
-budget|cap|limit|ceiling|maximum|max .. is|are|of|at|: now? #
-budget|cap|limit|ceiling is|of|at .. #
+budget|cap|ceiling .. is|are|of|at|: now? #
+limit|maximum|max .. is|are|: now? #
+budget|cap is|of|at .. #
+my|our|the|hard limit is|: .. #
 capped|limited|restricted to|at #
 limit .. to # .. per|a|each
 no|not more than # .. per|each|a|every|in
@@ -403,7 +416,7 @@ spend|spending|cost|costs|total|price|budget|fare|fares|bill .. under|below|with
 stay|remain under|below|within #
 within a budget of
 can't|cannot|won't|don't|couldn't|not spend|pay|afford|exceed|go|want .. over|above|beyond|than|exceed #
-only|can have|spend|afford up? to? #
+can only have|spend|afford|pay up? to? #
 never exceed|spend|go .. #
 never exceed
 must|should|may|can not exceed
@@ -433,15 +446,18 @@ i|we hate|dislike|love it? when
 i can't|cannot stand
 i don't|do_not like it|when|to_be|being|your|my|long|short
 my|our preference|preferences is|are
-my|our preferred|favourite|favorite _
+my|our|user's|customer's preferred|favourite|favorite _
+user's|customer's .. style|language|format|tone|timezone|unit|units|day is|: _
 ^ call me _
 address me as
 i go by _
 my pronouns are
 i'm|i_am a? strict|strictly? vegetarian|vegan|allergic|diabetic|celiac|coeliac
 i'm|i_am a? strict|strictly? pescatarian|kosher|halal|colour|color|gluten|lactose
-user|customer|client prefers|wants|likes|hates|dislikes
+^ the? user|customer|client prefers|wants|likes|hates|dislikes
+i don't|do_not want you to?
 i want|need|like all|every|any|each|your|the|my replies|answers|responses|answer|reply|measurements
+i don't|do_not want you to?
 i want|need|like all|every|any|each|your|the|my units|times|dates|code|commits|messages|everything
 i really|actually|just|also? don't|do_not|never want any|your|more|to_be|to_fly|to_have
 i really|actually|just|also? don't|do_not|never want to_see|to_use|to_include|to_get|to_receive|to_pay|it_to

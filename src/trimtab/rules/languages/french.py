@@ -25,7 +25,7 @@ partage partagez partager montre montrez montrer demande demandez demander atten
 confirme confirmez confirmer vérifie vérifiez vérifier relis relisez garde gardez garder parle parlez
 parler évite évitez éviter termine terminez terminer commence commencez commencer appelle appelez
 appeler cite citez citer mentionne mentionnez mentionner traduis traduisez résume résumez explique
-expliquez pousse poussez pousser crée créez créer installe installez réserve réservez achète achetez
+expliquez pousse poussez pousser crée créez créer installe installez installer réserve réservez achète achetez
 acheter dépense dépensez dépenser dépasse dépassez dépasser arrondis arrondissez limite limitez limiter
 formate formatez convertis convertissez suis suivez laisse laissez ouvre ouvrez ouvrir lis lisez lire
 fusionne fusionnez fusionner tutoie tutoyez vouvoie vouvoyez va allez prends prenez prendre indique
@@ -134,6 +134,7 @@ ne doit|dois|doivent|devez|peut|peuvent jamais|pas|en_aucun
 n'est|n'sont|ne_sont pas autorisé|autorisée|autorisés|permis|permise|admis
 est|sont interdit|interdite|interdits|interdites|prohibé|proscrit
 interdit de|d'
+interdiction de|formelle|absolue
 en aucun cas
 sous aucun prétexte
 à aucun moment
@@ -207,7 +208,8 @@ uniquement avec mon
 chaque fois que
 ^ quand tu|vous|un|une|je|on
 ^ lorsque tu|vous
-^ avant de @
+^ avant de _
+^ avant d'@
 ^ avant chaque
 ^ après chaque
 ^ si un|une|quelqu'un|quelque|tu|je|on

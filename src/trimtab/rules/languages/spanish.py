@@ -166,6 +166,7 @@ en esta sesión|conversación
 ^ jamás @
 ^^ jamás _
 ^ @ .. siempre
+^ no @ jamás|nunca
 debe|debes|deben .. siempre
 siempre debe|debes|deben
 nunca|siempre que
@@ -204,7 +205,7 @@ solo|sólo con mi
 cada vez que
 siempre que
 ^ cuando _
-^ antes de @
+^ antes de _
 ^ después de cada
 ^ si un|una|alguien|algo|no|hay
 antes|después de cada
