@@ -180,7 +180,7 @@ def index_of(language: Language, /) -> Index:
         (_FIRST, {word for word, where in least.items() if where == 0}),
         (_STARTS, {word for word, where in least.items() if where}),
         (_BREAK, _BREAKS),
-        (_JOINT, index.joints),
+        (_JOINT, index.joints.union("*_")),  # bold and slanted print
         (_LINK, index.links),
     ):
         for word in known:
