@@ -13,7 +13,7 @@ from tests.guards.source import Source, sources
 FLOORS = (
     ("errors",),
     ("_shared",),
-    ("models", "report", "relevance"),
+    ("models", "report", "relevance", "rules"),
     ("formats", "stores"),
     ("conversation", "counting"),
     ("strategies", "budget"),
