@@ -327,6 +327,30 @@ def test_recall_of_a_fact_costs_what_it_finds() -> None:
         assert more <= MOST_GROWTH_OF_ORDERS * less, costs
 
 
+@pytest.mark.long
+def test_adds_cost_the_same_however_many_facts_there_are() -> None:
+    """Each answer has new facts, a correction, and one told again: the best are ranked, not all."""
+    costs = []
+    for count in (FEW, MANY):
+        told: list[str] = []
+
+        def find(request: FactRequest, told: list[str] = told) -> list[Fact]:
+            new = [f"noted {one} more" for one in request.ids[2:10]]
+            told += new
+            return [*_facts(request), *(Fact(text=one) for one in (*new, told[len(told) // 2]))]
+
+        functions: dict[str, Any] = {"counter": WordCounter(), "fact_extractor": find}
+        session = Session(1_000, store=Measured(), id="s", max_fact_tokens=60, **functions)
+        for start in range(0, count // 4, 10):
+            session.extend([message for at in range(start, start + 10) for message in talk(at)])
+        assert session.status().hidden_facts >= count / 100
+        found = len(told)
+        costs.append(cost(session, partial(add_some, session)))
+        assert len(told) > found
+    for less, more in zip(*costs, strict=True):
+        assert more <= MOST_GROWTH_OF_ORDERS * less, costs
+
+
 MOST_LINES_OF_A_VIEW = 70
 """Lines run for each message of a view; the half of it is its copy, its place and its report."""
 

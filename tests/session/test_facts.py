@@ -86,7 +86,7 @@ def test_each_message_that_leaves_is_read_once(summarizer: Any) -> None:
 
 
 def test_facts_stand_between_anchors_and_summary_marked_and_counted() -> None:
-    """The oldest that fit, a line each; the report and the status say how many did not."""
+    """The oldest and the newest that fit, a line each; the report and the status say how many did not."""
     session = session_with(
         Extractor(), summarizer=lambda messages: "short", system="Be kind.", anchors=[user("Plan: none.")]
     )
@@ -104,7 +104,7 @@ def test_facts_stand_between_anchors_and_summary_marked_and_counted() -> None:
     assert view[3]["content"].startswith('<summary of="')
     said = [event.data["text"] for event in session.history(kinds=("fact",))]
     assert 3 < len(shown) < len(said)
-    assert shown == said[: len(shown)]
+    assert shown == said[: -(-len(shown) // 2)] + said[-(len(shown) // 2) :]
     status = session.status()
     assert (status.facts, status.hidden_facts) == (len(shown), len(said) - len(shown))
     assert session.token_breakdown.facts == WORDS.count([view[2]]) <= 40
@@ -157,7 +157,10 @@ def test_a_smaller_budget_shows_fewer_and_a_larger_one_more() -> None:
     assert 0 < len(fewer) < len(most)
     assert session.token_breakdown.facts <= 30
     session.set_budget(600)
-    assert texts(session)[: len(most)] == most
+    found = [event.data["text"] for event in session.history(kinds=("fact",))]
+    half = len(texts(session)) // 2
+    assert len(texts(session)) >= len(most)
+    assert texts(session) == found[: len(texts(session)) - half] + found[-half:]
 
 
 def test_what_is_known_is_not_said_again_and_what_changed_is_replaced() -> None:
@@ -243,10 +246,10 @@ def test_facts_are_found_by_recall_once_they_are_out_of_view() -> None:
     """Those in force; neither those in view, nor superseded, undone or redacted ones."""
     session = session_with(Extractor())
     talk(session, 0, 60)
-    *_, last = session.history(kinds=("fact",))
+    hidden = [one for one in session.history(kinds=("fact",)) if one.data["text"] not in texts(session)]
+    last = hidden[-1]
     text = last.data["text"]
     word = text.split()[1]
-    assert text not in texts(session)
     assert session.recall(text)[0].kind == "fact"
     shown = session.facts[-1].text
     assert all(one.kind == "message" for one in session.recall(shown) if shown in str(one.data))
@@ -332,7 +335,8 @@ def test_redaction_takes_its_facts_and_no_others(summarizer: Any) -> None:
     assert target.text[-2:].isdigit(), "no other begins like it"
     session.redact(list(target.sources))
     assert target.text not in texts(session)
-    assert [text for text in before if text != target.text] == texts(session)[: len(before) - 1]
+    stay = [text for text in before if text != target.text]
+    assert [text for text in texts(session) if text in stay] == stay
     assert target.text not in str(session.snapshot())
     assert session.status().stale_facts == 1
     assert session.status().facts + session.status().hidden_facts == len(asked) - 1

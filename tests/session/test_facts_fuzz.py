@@ -75,14 +75,20 @@ def in_force(events: list[Event]) -> list[Event]:
 
 
 def ranking(events: list[Event]) -> list[Event]:
-    """List the facts in force by weight, confirmations and age, the best first."""
-    return sorted(in_force(events), key=rank)
+    """List the facts in force, the best first: by weight, then confirmations; equal ones from both ends."""
+    waiting, best = sorted(in_force(events), key=age), list[Event]()
+    while waiting:
+        most = max(map(worth, waiting))
+        equal = [one for one in waiting if worth(one) == most]
+        turn = sum(worth(one) == most for one in best)
+        best.append(equal[-1 if turn % 2 else 0])
+        waiting.remove(best[-1])
+    return best
 
 
-def rank(event: Event) -> tuple[float, int, int, int]:
-    """Return what a fact is ranked by, of which the least is the best."""
-    data = event.data
-    return -data.get("weight", 1.0), -data.get("confirmations", 0), *age(event)
+def worth(event: Event) -> tuple[float, int]:
+    """Return what a fact is ranked by before its age."""
+    return event.data.get("weight", 1.0), event.data.get("confirmations", 0)
 
 
 def newest(event: Event) -> int:
@@ -133,7 +139,7 @@ def test_facts_hold_through_any_order_of_operations(seed: int) -> None:
         "summarizer": (lambda messages: f"about {len(messages)}") if seed % 2 else None,
         "counter": WORDS,
     }
-    options = {
+    options: dict[str, Any] = {
         "target_ratio": draw.choice([0.3, 0.5, 1.0]),
         "summary_mode": draw.choice(["rolling", "anchored"]),
     }

@@ -6,13 +6,14 @@ one further back, so that whether an answer is in force is known without reading
 
 A fact that is told again is written again, in the place of the old one, and so is one that changed: what a
 fact is ranked by is in its own event, and never changes. So an answer can name the best facts before it, and
-what is shown is known from the answers since then and these.
+what is shown is known from these and the answers since then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from trimtab.errors import CorruptSessionError
@@ -50,9 +51,14 @@ class KnownFact(NamedTuple):
     """Version of the event that said it first, or that said first what it corrects: its age."""
 
     @property
-    def rank(self) -> tuple[float, int, int, int]:
-        """What it is ranked by; the lowest comes first."""
-        return -self.fact.weight, -self.fact.confirmations, self.place, self.version
+    def worth(self) -> tuple[float, int]:
+        """What it is ranked by before its age; the lowest comes first."""
+        return -self.fact.weight, -self.fact.confirmations
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Its place among others by age; the lowest is the oldest."""
+        return self.place, self.version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +88,8 @@ class FactChain:
         self._at: Sequence[int] = state.facts.batch
         self._instead = {} if instead is None else instead
         self._superseded: set[int] = set()
+        self.first = 0
+        """Version of the first event of the answer read last."""
         self.best: Sequence[str] | None = None
         """Ids of the best facts before the answer read last, the best first; None: it names none."""
         self.names_all = False
@@ -95,7 +103,7 @@ class FactChain:
         if not last:
             return None
         events = yield from _answer(self._session, first, last)
-        data = events[-1].data
+        self.first, data = first, events[-1].data
         self._at, self.best, self.names_all = data["previous"], data.get("best"), not data.get("more")
         found: list[KnownFact] = []
         for event in reversed(events[:-1]):
@@ -215,20 +223,58 @@ def best_facts(
         found += answer
     if chain.best is not None:
         named = yield from chain.read_best()
-        both = _by_rank([*found, *filter(chain.has, named)])
+        known = [*found, *filter(chain.has, named)]
         if chain.names_all:
-            return BestFacts(both, is_complete=True)
-        # What was not named ranks below all that was; among what is newer, some may rank below it.
-        above = [one for one in both if named and one.rank <= named[-1].rank]
+            return BestFacts(ranked(known), is_complete=True)
+        above = _above_others(known, named, chain.first)
         if suffices(above):
             return BestFacts(above, is_complete=False)
         while (answer := (yield from chain.next())) is not None:
             found += answer
-    return BestFacts(_by_rank(found), is_complete=True)
+    return BestFacts(ranked(found), is_complete=True)
 
 
-def _by_rank(facts: Iterable[KnownFact]) -> list[KnownFact]:
-    return sorted(facts, key=lambda one: one.rank)
+def ranked(facts: Iterable[KnownFact]) -> list[KnownFact]:
+    """Sort facts, the best first: of those of one worth, the oldest and the newest take turns."""
+    best = list[KnownFact]()
+    in_order = sorted(facts, key=lambda one: (one.worth, one.age))
+    for _, group in groupby(in_order, key=lambda one: one.worth):
+        equal = list(group)
+        half = len(equal) // 2
+        oldest, newest = equal[: len(equal) - half], equal[::-1][:half]
+        best += _take_turns(oldest, newest)
+    return best
+
+
+def _take_turns(oldest: Sequence[KnownFact], newest: Sequence[KnownFact]) -> list[KnownFact]:
+    """List one of each, the oldest first, while there is one whose turn it is."""
+    pairs = [one for pair in zip(oldest, newest, strict=False) for one in pair]
+    return [*pairs, *oldest[len(newest) :][:1]]
+
+
+def _above_others(known: Collection[KnownFact], named: Sequence[KnownFact], before: int) -> list[KnownFact]:
+    """List those of the known facts that rank above all others, the best first.
+
+    Args:
+        known: Facts in force: of those older than a version, some of the named ones; of the newer ones, all.
+        named: The best of the older ones, the best first.
+        before: The version.
+    """
+    if not named:
+        return []
+    worth = named[-1].worth
+    turns = [one for one in named if one.worth == worth]
+    oldest, newest = turns[::2], turns[1::2]
+    # Those of this worth that were not named are between these two.
+    low, high = oldest[-1].place, newest[-1].place if newest else before
+    equal = sorted((one for one in known if one.worth == worth), key=lambda one: one.age)
+    return [
+        *ranked(one for one in known if one.worth < worth),
+        *_take_turns(
+            [one for one in equal if one.place <= low],
+            [one for one in reversed(equal) if one.place >= high],
+        ),
+    ]
 
 
 def names_of_best(session: str, state: State, *, depth: int, shown: int) -> Steps[dict[str, Any]]:
@@ -281,17 +327,13 @@ def read_facts(session: str, state: State, reader: MessageReader) -> Steps[Facts
         return kept, False
 
     kept, _ = fitting((yield from best_facts(session, state, lambda facts: fitting(facts)[1])).facts)
-    in_order = sorted(kept, key=_age)
+    in_order = sorted(kept, key=lambda one: one.age)
     while kept and size(in_order) > cap:  # sizes do not quite add up
         in_order.remove(kept.pop())
     if not kept:
         return None
     message = reader.facts_message([one.fact for one in in_order])
     return Facts(known=tuple(in_order), message=message, tokens=reader.tokens(message))
-
-
-def _age(known: KnownFact) -> tuple[int, int]:
-    return known.place, known.version
 
 
 def recount_facts(session: str, state: State, instead: Mapping[int, Event] | None = None) -> Steps[State]:

@@ -46,7 +46,8 @@ class Fact:
         sources: Ids of its source messages, among those of the request; empty: all of them.
         supersedes: The text of a known fact that is no longer true because of this one.
         weight: What it is worth, above 0 and up to 1,000,000,000. Where not all facts have room, those of the
-            largest weight are shown; of these the most confirmed, and of these the oldest.
+            largest weight are shown; of these the most confirmed, and of these the oldest
+            and the newest.
         kind: What it is about, in a word or two such as "name" or "limit". For programs: no view shows it.
             Cut after 40 characters.
         origin: Its author: of its sources, the one with the lowest authority. The session sets it; a value

@@ -147,7 +147,7 @@ def facts(one: Session) -> Answer:
     """List the facts in view, oldest first, with kind and rank.
 
     Where not all have room, those of the largest weight are shown; of these the most confirmed, and of these
-    the oldest. `history --kinds fact` lists every fact of the log.
+    the oldest and the newest. `history --kinds fact` lists every fact of the log.
     """
     known, hidden = one.facts, one.status().hidden_facts
 
