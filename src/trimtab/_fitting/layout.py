@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, chain, islice, takewhile
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from trimtab._fitting.allocation import Ties, check_ties
 from trimtab._fitting.blocks import Block, Messages, is_text, is_text_with_attachments
@@ -27,6 +27,7 @@ from trimtab._fitting.request import (
     no_budget_note,
     refuse_faults,
 )
+from trimtab._fitting.shown_rules import ShownRules, rules_given
 from trimtab._shared.checks import (
     check_flag,
     check_model,
@@ -128,6 +129,8 @@ class Policy:
     """Messages that stay in blocks that may give way, by the name of the block and their places in it."""
     origin: OriginOf | None = None
     """Says of a message that it has less say than its role."""
+    rules: Any = None
+    """Rules of the host, which are shown always."""
     read: Any = None
     write: Any = None
     """Functions for entries of the blocks that are objects of a framework; None: they are wire messages."""
@@ -169,6 +172,7 @@ def check_policy(policy: Policy, /) -> Policy:
     return replace(
         policy,
         breakpoints=check_breakpoints(policy.breakpoints),
+        rules=rules_given(policy.rules),
         counter=counter,
         budget=None if policy.budget is None else _checked_budget(policy.budget, policy.model),
         system=system_of(policy.system),
@@ -237,6 +241,8 @@ class Composition:
     lead: list[Any]
     """System text as a message before all blocks, where the wire form keeps it among them."""
     fixed: Fixed
+    rules: ShownRules | None
+    """Rules of the host, which are shown always; None: there are none."""
     notes: tuple[str, ...]
     """What the report should say whatever is decided."""
     whole_tokens: int | None = None
@@ -368,7 +374,8 @@ def compose(policy: Policy) -> Composition:
         source = [message for messages in sources for message in messages]
         refuse_faults(faults_of(policy, format, source))
     known = None if asked is None else budget
-    removals = _Removals(policy, blocks, sources, format=format, counter=counter, budget=known)
+    rules, stored = _rules_of(policy.rules, format, lead, sources)
+    removals = _Removals(policy, blocks, sources, stored, format=format, counter=counter, budget=known)
     if trims:
         removals.run()
     make = partial(
@@ -393,13 +400,39 @@ def compose(policy: Policy) -> Composition:
         bind=partial(make, look=True),
         is_bound=is_bound,
         lead=lead,
-        fixed=Fixed(system=None if lead else policy.system, tools=policy.tools),
+        fixed=Fixed(system=None if lead else policy.system, tools=policy.tools, shown=rules),
+        rules=rules,
         notes=(
             *policy.notes,
             *(() if policy.model is None else model_notes(policy.model, counter)),
             *_notes_of_no_budget(asked, blocks),
         ),
     )
+
+
+class _Stored(NamedTuple):
+    """Where rules are in the blocks that an earlier fit wrote."""
+
+    part: int
+    index: int
+    message: Any
+    """What is shown in its place."""
+
+
+def _rules_of(
+    texts: tuple[str, ...], format: Format, lead: list[Any], sources: Sequence[Sequence[Any]]
+) -> tuple[ShownRules | None, _Stored | None]:
+    """Write the rules of the host, and find where an earlier fit wrote them."""
+    if not texts:
+        return None, None
+    whole = [*lead, *chain.from_iterable(sources)]
+    rules = ShownRules.of(texts, format, whole)
+    at = None if rules is None else rules.stored_at(whole)
+    if rules is None or at is None:
+        return rules, None
+    starts = [*accumulate(map(len, sources), initial=len(lead))]
+    part = max(place for place, start in enumerate(starts[:-1]) if start <= at and sources[place])
+    return rules, _Stored(part, at - starts[part], rules.message)
 
 
 def _notes_of_no_budget(asked: Budget | None, blocks: Sequence[Block]) -> tuple[str, ...]:
@@ -461,6 +494,7 @@ class _Removals:
         policy: Policy,
         blocks: Sequence[Block],
         sources: Sequence[Sequence[Any]],
+        stored: _Stored | None,
         *,
         format: Format,
         counter: Any,
@@ -469,6 +503,7 @@ class _Removals:
         self._policy = policy
         self._blocks = blocks
         self._sources = sources
+        self._stored = stored
         self._format = format
         self._counter = counter
         self._budget = budget
@@ -516,6 +551,17 @@ class _Removals:
 
     def part(self, at: int) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return what remains of a block's messages, and what its portion should know of the rest."""
+        messages, rest = self._remaining(at)
+        if self._stored is None or self._stored.part != at:
+            return messages, rest
+        stored = self._stored.index
+        origin: Sequence[int] = rest.get("origin", range(len(messages)))
+        there = [place for place, index in enumerate(origin) if index != stored]
+        gone = {index: why for index, why in rest.get("gone", {}).items() if index != stored}
+        rest = {**rest, "origin": [origin[place] for place in there], "gone": gone}
+        return [messages[place] for place in there], rest
+
+    def _remaining(self, at: int) -> tuple[Sequence[Any], dict[str, Any]]:
         source, start = self._sources[at], self._starts[at]
         if self.left is None:
             return source, {}
@@ -526,7 +572,13 @@ class _Removals:
         return messages, {"origin": origin, "gone": self._gone.get(at, {}), "mended": frozenset(parted)}
 
     def fill(self, part: Part, at: int) -> None:
-        """Give a part the sizes its callbacks asked for."""
+        """Give a part the sizes its callbacks asked for, and what is shown in place of stored rules."""
+        if self._stored is not None and self._stored.part == at:
+            part.rules_at = self._stored.index
+            part.rules_tokens = part.sizes.size_of_shown(self._stored.message)
+            part.rules_differ = part.source[part.rules_at] is not self._stored.message
+            if part.sizes.additive:
+                part.source_sizes.of(part.rules_at)  # of rules that other rules replace nobody else asks
         if not self._known or not part.sizes.additive:
             return
         known = self._known[self._starts[at] : self._starts[at + 1]]
@@ -567,7 +619,7 @@ def _parts(
     sure = pinned | bonds.held
     going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
     unread = _unread(format, lists)
-    source_unread = unread if removals.left is None else _unread(format, sources)
+    source_unread = _unread(format, sources) if any(["origin" in rest for _, rest in taken]) else unread
     parts: list[Part] = []
     followed, leaderless, sized = False, False, partial(_sizes_of_part, counter, Base())
     for at in range(len(blocks) - 1, -1, -1):

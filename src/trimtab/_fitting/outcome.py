@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from trimtab._fitting.layout import Composition, Part, faults_of
 from trimtab._fitting.portion import Decision
 from trimtab._fitting.settlement import Marks
+from trimtab._fitting.shown_rules import ShownRules
 from trimtab.budget import Budget
 from trimtab.conversation.assemble import assemble_one, keep_parts
 from trimtab.counting.sizes import Shares, Sizes
@@ -192,9 +193,19 @@ class Outcome:
     def output(self) -> list[Any]:
         """Put the output together, with messages whose text goes beside them in the end."""
         if self._output is None:
-            blocks = chain.from_iterable([one.output() for one in self.decisions])
-            self._output = [*self.composition.lead, *blocks]
+            self._output = self._without_rules()
+            if self.rules is not None:
+                self._output = self.rules.put_in(self._output)
         return list(self._output)
+
+    def _without_rules(self) -> list[Any]:
+        blocks = chain.from_iterable([one.output() for one in self.decisions])
+        return [*self.composition.lead, *blocks]
+
+    @property
+    def rules(self) -> ShownRules | None:
+        """Rules of the host."""
+        return self.composition.rules
 
     @property
     def model(self) -> str | None:
@@ -214,6 +225,7 @@ class Outcome:
             self.decisions,
         )
         front = len(self.composition.lead) + sum(len(decision.output()) for decision in kept)
+        front += int(self.rules is not None and self.rules.place(self._without_rules()) <= front)
         return max(0, front - self._system_count())
 
     @property
@@ -249,6 +261,10 @@ class Outcome:
         for decision in self.decisions:
             own = decision.positions()
             found += own if decision.portion.joint is None else [None] * bool(own)
+        if self.rules is not None:
+            stored = (one.rules_place for one in self.decisions)
+            place = next((at for at in stored if at is not None), None)
+            found.insert(self.rules.place(self._without_rules()), place)
         return found[self._system_count() :]
 
     def stays(self) -> set[int]:

@@ -54,6 +54,12 @@ class Portion:
     """How its documents become one message; None where each is a message of its own."""
     mended: frozenset[int] = frozenset()
     """Messages of `source` that a repair edited or moved, or that lost a part to a callback."""
+    rules_at: int | None = None
+    """Position in `source` of the host's rules that an earlier fit wrote; they are not in `history`."""
+    rules_tokens: int = 0
+    """What the rules cost that are shown in its place."""
+    rules_differ: bool = False
+    """True if other rules are shown in its place."""
 
     def source_index(self, index: int) -> int:
         """Translate a position in the history to one in the caller's list."""
@@ -123,7 +129,14 @@ class Decision(Generic[P_co]):
 
     def stays(self) -> set[int]:
         """List the positions in the request of what comes out, or a part of it."""
-        return {at for at in self.positions() if at is not None}
+        at = self.rules_place
+        return {one for one in self.positions() if one is not None}.union(() if at is None else (at,))
+
+    @property
+    def rules_place(self) -> int | None:
+        """Position in the request of the host's rules that an earlier fit wrote."""
+        at = self.portion.rules_at
+        return None if at is None else self.portion.start + at
 
 
 def name_block(error: FormatError | CountingError, name: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from trimtab._fitting.portion import Portion
 from trimtab._fitting.request import tier_note, window_note, window_of
-from trimtab._fitting.rows import JoinedRows, Lazy, Rows, system_rows
+from trimtab._fitting.rows import JoinedRows, Lazy, Rows, rules_row, system_rows
 from trimtab.counting.margin import known_over_margin
 from trimtab.counting.measurement import is_exact, unknown_in, unknown_notes, unread_notes
 from trimtab.counting.simple import CharCounter, FixedCounter
@@ -49,12 +49,19 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         Rows(one, recount, _marks_in(one, marks.at), 0 if _ends_inserted(one) else one.mark_tokens)
         for one in decisions
     ]
-    lead, output = _lead_rows(outcome, rows), outcome.output()
+    system, output = _system_rows(outcome, rows), outcome.output()
+    lead = [*system, *_rules_rows(outcome)]
     beside_tokens = outcome.beside_tokens(sum(row.tokens for row in lead))
-    blocks = tuple([_block(one, own, beside_tokens) for one, own in zip(decisions, rows, strict=True)])
+    blocks = tuple(
+        [
+            _block(one, own, beside_tokens - (0 if outcome.is_one_list else one.portion.rules_tokens))
+            for one, own in zip(decisions, rows, strict=True)
+        ]
+    )
     unknown = unknown_of(outcome.counter, format, outcome.tools, output, outcome.given_body)
     leads_system, model = outcome.leads_system, outcome.model
     fixed_tokens = sizes.fixed_tokens(leads_system) if outcome.fixed_tokens is None else outcome.fixed_tokens
+    rules_tokens = min(sizes.shown_tokens, outcome.tokens)
     system_tokens, tools_tokens = sizes.fixed_parts(leads_system)
     is_sure = not unknown and is_exact(
         outcome.counter, output, format, sizes.fixed, model=model, request=outcome.given_body
@@ -72,7 +79,8 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         margin_tokens=cast("int", budget.margin),  # "auto" was resolved before anything was settled
         over_margin_tokens=known_over_margin(outcome.counter, outcome.tokens),
         input_tokens=budget.input_tokens,
-        fixed_tokens=fixed_tokens,
+        fixed_tokens=max(0, fixed_tokens - rules_tokens),
+        rules_tokens=rules_tokens,
         system_tokens=system_tokens,
         tools_tokens=tools_tokens,
         tokens_before=_tokens_before(outcome, rows, lead),
@@ -83,7 +91,7 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         evicted_message_count=sum(block.evicted_message_count for block in blocks),
         blocks=blocks,
         messages=rows[0] if outcome.is_one_list else JoinedRows(outcome.units_across, rows, recount),
-        inserted=(*lead, *_inserted_rows(outcome, rows)),
+        inserted=_in_order(outcome, [*system, *_inserted_rows(outcome, rows)]),
         heaviest=Lazy(partial(_heaviest, rows, budget.input_tokens)),
         newest_evicted=Lazy(partial(_newest_evicted, decisions, rows)),
         blocks_dropped=outcome.blocks_dropped(),
@@ -139,7 +147,7 @@ def _inserted_rows(outcome: AnyOutcome, rows: list[Rows]) -> Iterator[InsertedRo
 def tokens_before_of(outcome: AnyOutcome) -> int | None:
     """Return what the request took as it came in, as its report has it; None where that is not known."""
     rows = [Rows(decision) for decision in outcome.decisions]
-    return _tokens_before(outcome, rows, _lead_rows(outcome, rows))
+    return _tokens_before(outcome, rows, [*_system_rows(outcome, rows), *_rules_rows(outcome)])
 
 
 def _tokens_before(outcome: AnyOutcome, rows: list[Rows], lead: list[InsertedRow]) -> int | None:
@@ -151,9 +159,31 @@ def _tokens_before(outcome: AnyOutcome, rows: list[Rows], lead: list[InsertedRow
     return outcome.given_fixed_tokens + sum(row.tokens for row in lead) + blocks_tokens
 
 
-def _lead_rows(outcome: AnyOutcome, rows: list[Rows]) -> list[InsertedRow]:
+def _system_rows(outcome: AnyOutcome, rows: list[Rows]) -> list[InsertedRow]:
     """List system text that became a message before all others."""
     return [*system_rows(outcome.lead_sizes()), *(row for own in rows for row in own.lead_rows())]
+
+
+def _rules_rows(outcome: AnyOutcome) -> list[InsertedRow]:
+    """List the rules of the host, unless they stand in place of what an earlier fit wrote."""
+    rules = outcome.rules
+    if rules is None or any([one.portion.rules_at is not None for one in outcome.decisions]):
+        return []
+    messages = outcome.messages()
+    at = next(at for at, message in enumerate(messages) if message is rules.message)
+    tokens = min(outcome.request_sizes.shown_tokens, outcome.tokens)
+    return [rules_row("system" if rules.is_system else "user", tokens, at)]
+
+
+def _in_order(outcome: AnyOutcome, rows: list[InsertedRow]) -> tuple[InsertedRow, ...]:
+    """Place what was put in among the messages, with the rules of the host."""
+    rules = outcome.rules
+    if rules is None:
+        return tuple(rows)
+    place = next(at for at, message in enumerate(outcome.output()) if message is rules.message)
+    rows = [replace(row, position=row.position + (row.position >= place)) for row in rows]
+    front = sum(row.position < place for row in rows)
+    return (*rows[:front], *_rules_rows(outcome), *rows[front:])
 
 
 def _block(decision: FitOutcome | BlockDecision, rows: Rows, beside_tokens: int) -> BlockReport:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trimtab._fitting.callbacks import OnTrim, TrimContext
+from trimtab._fitting.shown_rules import rules_given
 from trimtab._shared import observers
 from trimtab._shared.checks import (
     check_flag,
@@ -105,6 +106,8 @@ class Ask:
     """What the report should say."""
     checked: tuple[SummaryCheck, ...] = ()
     """What became of the values of summaries among the messages."""
+    rules: Any = None
+    """Rules of the host, which are shown always."""
 
 
 def check(ask: Ask) -> None:
@@ -129,6 +132,7 @@ def check(ask: Ask) -> None:
         ask.system = system_of(ask.system)
     if ask.tools is not None:
         check_tools(ask.tools)
+    ask.rules = rules_given(ask.rules)
     _check_flags(ask)
     if ask.steady and ask.strategy is not None:
         raise ConfigurationError(
