@@ -456,8 +456,7 @@ def _total(outcome: Outcome) -> int:
         for decision, tokens in zip(decisions, parts, strict=True):
             decision.settled.tokens, decision.mark_tokens = tokens, 0  # the total has the marks in it
         return total
-    sizes = composition.request_sizes
-    outcome.given_fixed_tokens = sizes.fixed_tokens(outcome.led_system) - sizes.shown_tokens
+    outcome.given_fixed_tokens = composition.request_sizes.fixed_tokens(outcome.led_system)
     beside = _beside_tokens(composition, leads_system=outcome.leads_system)
     return beside + sum([decision.tokens for decision in decisions])
 

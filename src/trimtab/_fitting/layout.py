@@ -27,7 +27,7 @@ from trimtab._fitting.request import (
     no_budget_note,
     refuse_faults,
 )
-from trimtab._fitting.shown_rules import ShownRules, rules_given
+from trimtab._fitting.shown_rules import ShownRules
 from trimtab._shared.checks import (
     check_flag,
     check_model,
@@ -61,6 +61,7 @@ from trimtab.formats.origin import OriginOf
 from trimtab.models import facts_for
 from trimtab.strategies.base import asks_model
 from trimtab.strategies.openers import without_refused
+from trimtab.strategies.rules_message import check_rules
 
 if TYPE_CHECKING:
     from trimtab.report import Reason, SummaryCheck, Violation
@@ -172,7 +173,7 @@ def check_policy(policy: Policy, /) -> Policy:
     return replace(
         policy,
         breakpoints=check_breakpoints(policy.breakpoints),
-        rules=rules_given(policy.rules),
+        rules=() if policy.rules is None else check_rules(policy.rules),
         counter=counter,
         budget=None if policy.budget is None else _checked_budget(policy.budget, policy.model),
         system=system_of(policy.system),
@@ -374,7 +375,7 @@ def compose(policy: Policy) -> Composition:
         source = [message for messages in sources for message in messages]
         refuse_faults(faults_of(policy, format, source))
     known = None if asked is None else budget
-    rules, stored = _rules_of(policy.rules, format, lead, sources)
+    rules, stored = _rules_of(policy.rules, format, lead, sources) if policy.rules else (None, None)
     removals = _Removals(policy, blocks, sources, stored, format=format, counter=counter, budget=known)
     if trims:
         removals.run()
@@ -421,14 +422,12 @@ class _Stored(NamedTuple):
 
 def _rules_of(
     texts: tuple[str, ...], format: Format, lead: list[Any], sources: Sequence[Sequence[Any]]
-) -> tuple[ShownRules | None, _Stored | None]:
+) -> tuple[ShownRules, _Stored | None]:
     """Write the rules of the host, and find where an earlier fit wrote them."""
-    if not texts:
-        return None, None
     whole = [*lead, *chain.from_iterable(sources)]
     rules = ShownRules.of(texts, format, whole)
-    at = None if rules is None else rules.stored_at(whole)
-    if rules is None or at is None:
+    at = rules.stored_at(whole)
+    if at is None:
         return rules, None
     starts = [*accumulate(map(len, sources), initial=len(lead))]
     part = max(place for place, start in enumerate(starts[:-1]) if start <= at and sources[place])
@@ -509,6 +508,8 @@ class _Removals:
         self._budget = budget
         self._starts = list(accumulate(map(len, sources), initial=0))
         self._gone: dict[int, dict[int, Reason]] = {}
+        self.keeps_all = stored is None
+        """False once something is taken out before anything is decided."""
         self.left: dict[int, Any] | None = None
         self._known: list[int | None] = []
 
@@ -547,10 +548,13 @@ class _Removals:
             gone = by_block(self._starts[:-1], removed.items())
             self._gone = {at: dict(places) for at, places in gone.items()}
             indices = sorted({index for unit in units for index in unit.indices})
+            self.keeps_all = False
             self.left = dict(zip(indices, assemble(history, units, {}), strict=True))
 
     def part(self, at: int) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return what remains of a block's messages, and what its portion should know of the rest."""
+        if self.keeps_all:
+            return self._sources[at], {}
         messages, rest = self._remaining(at)
         if self._stored is None or self._stored.part != at:
             return messages, rest
@@ -619,7 +623,7 @@ def _parts(
     sure = pinned | bonds.held
     going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
     unread = _unread(format, lists)
-    source_unread = _unread(format, sources) if any(["origin" in rest for _, rest in taken]) else unread
+    source_unread = unread if removals.keeps_all else _unread(format, sources)
     parts: list[Part] = []
     followed, leaderless, sized = False, False, partial(_sizes_of_part, counter, Base())
     for at in range(len(blocks) - 1, -1, -1):

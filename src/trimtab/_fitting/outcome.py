@@ -193,14 +193,15 @@ class Outcome:
     def output(self) -> list[Any]:
         """Put the output together, with messages whose text goes beside them in the end."""
         if self._output is None:
-            self._output = self._without_rules()
-            if self.rules is not None:
-                self._output = self.rules.put_in(self._output)
+            blocks = chain.from_iterable([one.output() for one in self.decisions])
+            self._output = [*self.composition.lead, *blocks]
+            if self.composition.rules is not None:
+                self._output = self.composition.rules.put_in(self._output)
         return list(self._output)
 
-    def _without_rules(self) -> list[Any]:
-        blocks = chain.from_iterable([one.output() for one in self.decisions])
-        return [*self.composition.lead, *blocks]
+    def _rules_place(self, rules: ShownRules) -> int:
+        """Return how many messages stand before the rules of the host."""
+        return next(at for at, message in enumerate(self.output()) if message is rules.message)
 
     @property
     def rules(self) -> ShownRules | None:
@@ -225,7 +226,8 @@ class Outcome:
             self.decisions,
         )
         front = len(self.composition.lead) + sum(len(decision.output()) for decision in kept)
-        front += int(self.rules is not None and self.rules.place(self._without_rules()) <= front)
+        rules = self.composition.rules
+        front += int(rules is not None and self._rules_place(rules) <= front)
         return max(0, front - self._system_count())
 
     @property
@@ -261,10 +263,11 @@ class Outcome:
         for decision in self.decisions:
             own = decision.positions()
             found += own if decision.portion.joint is None else [None] * bool(own)
-        if self.rules is not None:
+        rules = self.composition.rules
+        if rules is not None:
             stored = (one.rules_place for one in self.decisions)
             place = next((at for at in stored if at is not None), None)
-            found.insert(self.rules.place(self._without_rules()), place)
+            found.insert(self._rules_place(rules), place)
         return found[self._system_count() :]
 
     def stays(self) -> set[int]:

@@ -226,7 +226,7 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
     strategy = default if ask.strategy is None else strategy_given(ask.strategy)
     unmended = ask.repair and mend_from != 0
     unmended = unmended and reads_newest(strategy) and _may_wait(ask, format, counter, body)
-    rules = ShownRules.of(ask.rules, format, source)
+    rules = ShownRules.of(ask.rules, format, source) if ask.rules else None
     stored = None if rules is None else rules.stored_at(source)
     unmended = unmended and stored is None
     made = _Mended(source)
@@ -269,7 +269,7 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
         mended_from=mend_from if unmended else None,
         rules=rules,
         rules_at=stored,
-        rules_tokens=sizes.shown_tokens,
+        rules_tokens=0 if rules is None else sizes.shown_tokens,
         rules_differ=stored is not None and rules is not None and rules.message is not source[stored],
     )
     if ask.on_trim is not None:

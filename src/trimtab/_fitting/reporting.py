@@ -156,7 +156,8 @@ def _tokens_before(outcome: AnyOutcome, rows: list[Rows], lead: list[InsertedRow
     blocks_tokens = sum_of([own.before_tokens() for own in rows])
     if blocks_tokens is None:
         return None
-    return outcome.given_fixed_tokens + sum(row.tokens for row in lead) + blocks_tokens
+    fixed_tokens = outcome.given_fixed_tokens - outcome.request_sizes.shown_tokens
+    return fixed_tokens + sum(row.tokens for row in lead) + blocks_tokens
 
 
 def _system_rows(outcome: AnyOutcome, rows: list[Rows]) -> list[InsertedRow]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trimtab._fitting.callbacks import OnTrim, TrimContext
-from trimtab._fitting.shown_rules import rules_given
 from trimtab._shared import observers
 from trimtab._shared.checks import (
     check_flag,
@@ -37,6 +36,7 @@ from trimtab.formats import Format, Request, get_format
 from trimtab.formats.origin import OriginOf
 from trimtab.models import find_facts, model_in
 from trimtab.strategies.door import StrategyLike, check_steady, ratio_of
+from trimtab.strategies.rules_message import check_rules
 
 if TYPE_CHECKING:
     from trimtab.report import SummaryCheck
@@ -132,7 +132,6 @@ def check(ask: Ask) -> None:
         ask.system = system_of(ask.system)
     if ask.tools is not None:
         check_tools(ask.tools)
-    ask.rules = rules_given(ask.rules)
     _check_flags(ask)
     if ask.steady and ask.strategy is not None:
         raise ConfigurationError(
@@ -149,6 +148,8 @@ def _check_flags(ask: Ask) -> None:
             check_flag(name, getattr(ask, name))
     if type(ask.steady) is not bool:
         ask.steady = check_steady(ask.steady)
+    if ask.rules is not None:
+        ask.rules = check_rules(ask.rules)
 
 
 def check_breakpoints(value: object, /) -> Mark | None:

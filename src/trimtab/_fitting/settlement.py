@@ -395,10 +395,8 @@ class FitOutcome(Decision[Work]):
 
     @property
     def given_fixed_tokens(self) -> int:
-        """What stood beside the messages of the request as it was given, but for rules."""
-        sizes = self.portion.sizes
-        tokens = sizes.fixed_tokens(leads_system(self.format, self.portion.given))
-        return max(0, tokens - sizes.shown_tokens)
+        """What stood beside the messages of the request as it was given."""
+        return self.portion.sizes.fixed_tokens(leads_system(self.format, self.portion.given))
 
     def beside_tokens(self, lead_tokens: int) -> int:
         """Return what was settled with the block and is none of it; its lead costs so much."""

@@ -7,18 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from trimtab.formats import Format, leading_count, mapping_of
-from trimtab.strategies.rules_message import check_rules, is_rules_text, rules_message
+from trimtab.strategies.rules_message import is_rules_text, rules_message
 
-__all__ = ["ShownRules", "rules_given"]
-
-
-def rules_given(rules: object, /) -> tuple[str, ...]:
-    """Return the rules that were given; none for None.
-
-    Raises:
-        ConfigurationError: They are no list of texts.
-    """
-    return () if rules is None else check_rules(rules)
+__all__ = ["ShownRules"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +22,8 @@ class ShownRules:
     """As it is sent: the caller's own where the input has it already."""
 
     @classmethod
-    def of(cls, texts: tuple[str, ...], format: Format, messages: Sequence[Any]) -> ShownRules | None:
-        """Write rules for messages that may have them already; None where there are none."""
-        if not texts:
-            return None
+    def of(cls, texts: tuple[str, ...], format: Format, messages: Sequence[Any]) -> ShownRules:
+        """Write rules for messages that may have them already."""
         made = cls(format, texts, rules_message(format, texts))
         at = made.stored_at(messages)
         if at is None or made.text_of(messages[at]) != made.text_of(made.message):

@@ -9,7 +9,6 @@ from inspect import isroutine
 from typing import Any, Literal, NamedTuple, get_args
 
 from trimtab._fit import fit
-from trimtab._fitting.shown_rules import rules_given
 from trimtab._shared.checks import check_choice, check_flag, check_pending_calls, check_tools, system_of
 from trimtab.budget import BudgetLike
 from trimtab.context import Context, Fitted
@@ -31,6 +30,7 @@ from trimtab.replay.policies import BY_DEFAULT, STEADY, SessionPolicy, read_poli
 from trimtab.report import MessageRow, Report
 from trimtab.session import Session
 from trimtab.strategies.door import strategy_given
+from trimtab.strategies.rules_message import check_rules
 
 Operation = Literal["fit", "count", "validate", "replay"]
 """What can be done with a table of conversations."""
@@ -106,7 +106,7 @@ class Options:
         system_of(self.system)
         # An iterator would be read by the first row.
         object.__setattr__(self, "pending_calls", check_pending_calls(self.pending_calls) or ())
-        object.__setattr__(self, "rules", rules_given(self.rules) or None)
+        object.__setattr__(self, "rules", check_rules(self.rules or ()) or None)
         for one in fields(Options):
             value = vars(self)[one.name]
             if (

@@ -82,7 +82,7 @@ class Fixed:
     Legacy functions are among the tools, so that every counter charges them.
     """
 
-    __slots__ = ("extra", "shown", "system", "tools")
+    __slots__ = ("extra", "has_system", "shown", "system", "tools")
 
     def __init__(
         self, system: Any = None, tools: Any = None, extra: Any = None, shown: Shown | None = None
@@ -90,12 +90,9 @@ class Fixed:
         self.system = system
         self.shown = shown
         """Rules of the host, which are charged with it."""
-        self.tools, self.extra = split_beside(tools, extra) if tools or extra else (tools, None)
-
-    @property
-    def has_system(self) -> bool:
+        self.has_system = bool(system) or (shown is not None and shown.is_system)
         """True if a request has system text, whatever its messages are."""
-        return bool(self.system) or (self.shown is not None and self.shown.is_system)
+        self.tools, self.extra = split_beside(tools, extra) if tools or extra else (tools, None)
 
 
 _CHECKED = (AdditiveCounter.count_back, TextCounter.count_back)
@@ -179,7 +176,9 @@ class Sizes:
         made = self._fixed_counts.get(has_system)
         if made is None:
             made = known_fixed_count(self.counter, self._fixed, has_system)
-            made = self._fixed_counts[has_system] = made._replace(tokens=made.tokens + self.shown_tokens)
+            if self._fixed.shown is not None:
+                made = made._replace(tokens=made.tokens + self.shown_tokens)
+            self._fixed_counts[has_system] = made
         return made
 
     @property
