@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.test_cli import answers, run
 from trimtab import Budget, CharCounter, Context, Fitted, Session, TrimContext, afit, fit, validate
 from trimtab.counting import FixedCounter
 from trimtab.errors import BudgetExceededError, ConfigurationError
@@ -298,9 +296,6 @@ def test_whatever_is_fitted_has_each_rule_or_an_error_names_it(form: str, data: 
     assert again.messages == fitted.messages
 
 
-# --- policies and the command line
-
-
 def test_a_policy_has_them(tmp_path: Path) -> None:
     """As data and back, in TOML, and refused where they are none."""
     context = Context(60, counter="chars:4", rules=RULES).add("history", [])
@@ -314,34 +309,6 @@ def test_a_policy_has_them(tmp_path: Path) -> None:
     for wrong in ("Never.", [""], [3]):
         with pytest.raises(ConfigurationError, match="rules"):
             load_policy({"rules": wrong, "blocks": [{"name": "history"}]})
-
-
-def _fit(*arguments: str) -> Result:
-    return run("fit", "--counter", "chars:4", "--budget", "99", *arguments, data=chat("openai_chat", 3))
-
-
-def test_the_command_line_takes_texts_and_a_file(tmp_path: Path) -> None:
-    """Those of the file first; blank lines are none."""
-    path = tmp_path / "rules.txt"
-    path.write_text("From the file.\n\n  \nAnd this.\n", encoding="utf-8")
-    (found,) = answers(_fit("--rule", "Never.", "--rule", "Always.", "--rules", str(path)))
-    assert found["messages"][1]["content"].splitlines()[1:-1] == [
-        "- From the file.",
-        "- And this.",
-        "- Never.",
-        "- Always.",
-    ]
-    assert _fit("--rules", str(tmp_path / "none.txt")).exit_code != 0
-
-
-def test_options_of_rules_take_the_place_of_the_policys(tmp_path: Path) -> None:
-    """Without them, those of the policy are shown."""
-    path = tmp_path / "policy.toml"
-    path.write_text('rules = ["Of the policy."]\n[[blocks]]\nname = "history"\n', encoding="utf-8")
-    (own,) = answers(_fit("--policy", str(path)))
-    assert "Of the policy." in own["messages"][1]["content"]
-    (said,) = answers(_fit("--policy", str(path), "--rule", "Said."))
-    assert [*map(str.strip, said["messages"][1]["content"].splitlines()[1:-1])] == ["- Said."]
 
 
 def test_the_budget_may_have_a_reserve() -> None:

@@ -164,9 +164,9 @@ def fit(
             is called with a message that is summarized, and returns "system",
             "user", "assistant", "document", "tool" or None (decided by the wire
             form). A higher origin than the form gives is an error.
-        rules: Rules of the host, such as "Never deploy on Fridays.": always shown,
-            word for word, in one message behind the system text, and never
-            evicted. What an earlier fit wrote of rules is replaced.
+        rules: Rules of the host, such as ["Never deploy on Fridays."]: always
+            shown, word for word, in one message behind the system text, and
+            never evicted. The rules that an earlier fit wrote are replaced.
         repair: Whether to repair orphaned results, unanswered calls and shapes
             first; a message that must be kept and cannot be repaired is an
             error.

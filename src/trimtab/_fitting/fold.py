@@ -414,7 +414,7 @@ def _begins_with_system(composition: Composition) -> bool:
 def _said_of_rules(composition: Composition) -> str:
     """Say in an error what the rules of the host take; empty where there are none."""
     rules = composition.rules
-    return "" if rules is None else rules.said(composition.request_sizes.shown_tokens)
+    return "" if rules is None else rules.sentence(composition.request_sizes.shown_tokens)
 
 
 def _beside_tokens(composition: Composition, *, leads_system: bool) -> int:

@@ -19,7 +19,7 @@ from trimtab._fitting.blocks import Block, Messages, is_text, is_text_with_attac
 from trimtab._fitting.bonds import Bonds, bonds_of, by_block, starts_of
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim, view_of_block
 from trimtab._fitting.joint import Joint, joint_of, sizes_of
-from trimtab._fitting.portion import Decision, Portion, name_block
+from trimtab._fitting.portion import Decision, Portion, StoredRules, name_block
 from trimtab._fitting.request import (
     budget_of,
     check_breakpoints,
@@ -403,11 +403,7 @@ def compose(policy: Policy) -> Composition:
         lead=lead,
         fixed=Fixed(system=None if lead else policy.system, tools=policy.tools, shown=rules),
         rules=rules,
-        notes=(
-            *policy.notes,
-            *(() if policy.model is None else model_notes(policy.model, counter)),
-            *_notes_of_no_budget(asked, blocks),
-        ),
+        notes=(*policy.notes, *_notes_of(policy.model, counter, asked, blocks)),
     )
 
 
@@ -415,9 +411,9 @@ class _Stored(NamedTuple):
     """Where rules are in the blocks that an earlier fit wrote."""
 
     part: int
-    index: int
+    at: int
     message: Any
-    """What is shown in its place."""
+    """What is shown in their place."""
 
 
 def _rules_of(
@@ -434,10 +430,13 @@ def _rules_of(
     return rules, _Stored(part, at - starts[part], rules.message)
 
 
-def _notes_of_no_budget(asked: Budget | None, blocks: Sequence[Block]) -> tuple[str, ...]:
+def _notes_of(
+    model: str | None, counter: Any, asked: Budget | None, blocks: Sequence[Block]
+) -> tuple[str, ...]:
+    of_model = () if model is None else model_notes(model, counter)
     if asked is not None:
-        return ()
-    return (no_budget_note(capped=any(block.max_tokens is not None for block in blocks)),)
+        return of_model
+    return (*of_model, no_budget_note(capped=any(block.max_tokens is not None for block in blocks)))
 
 
 def faults_of(policy: Policy, format: Format, source: list[Any]) -> list[Violation]:
@@ -555,17 +554,17 @@ class _Removals:
         """Return what remains of a block's messages, and what its portion should know of the rest."""
         if self.keeps_all:
             return self._sources[at], {}
-        messages, rest = self._remaining(at)
+        messages, rest = self._rest_of(at)
         if self._stored is None or self._stored.part != at:
             return messages, rest
-        stored = self._stored.index
+        stored = self._stored.at
         origin: Sequence[int] = rest.get("origin", range(len(messages)))
         there = [place for place, index in enumerate(origin) if index != stored]
         gone = {index: why for index, why in rest.get("gone", {}).items() if index != stored}
         rest = {**rest, "origin": [origin[place] for place in there], "gone": gone}
         return [messages[place] for place in there], rest
 
-    def _remaining(self, at: int) -> tuple[Sequence[Any], dict[str, Any]]:
+    def _rest_of(self, at: int) -> tuple[Sequence[Any], dict[str, Any]]:
         source, start = self._sources[at], self._starts[at]
         if self.left is None:
             return source, {}
@@ -578,11 +577,11 @@ class _Removals:
     def fill(self, part: Part, at: int) -> None:
         """Give a part the sizes its callbacks asked for, and what is shown in place of stored rules."""
         if self._stored is not None and self._stored.part == at:
-            part.rules_at = self._stored.index
-            part.rules_tokens = part.sizes.size_of_shown(self._stored.message)
-            part.rules_differ = part.source[part.rules_at] is not self._stored.message
+            _, place, message = self._stored
+            tokens, differ = part.sizes.size_of_shown(message), part.source[place] is not message
+            part.stored = StoredRules(place, tokens, differ)
             if part.sizes.additive:
-                part.source_sizes.of(part.rules_at)  # of rules that other rules replace nobody else asks
+                part.source_sizes.of(place)  # of rules that other rules replace nobody else asks
         if not self._known or not part.sizes.additive:
             return
         known = self._known[self._starts[at] : self._starts[at + 1]]

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim
-from trimtab._fitting.portion import Portion
+from trimtab._fitting.portion import Portion, StoredRules
 from trimtab._fitting.request import (
     Ask,
     body_of,
@@ -208,14 +208,10 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
     """
     check(ask)
     ask.breakpoints = check_breakpoints(ask.breakpoints)
-    body: Request | None = None
-    notes = ask.notes
-    if type(ask.messages) is list:
-        format = format_of(ask.messages, ask.format, ask.model)
-    else:
-        notes = take_model(ask) if ask.model is None else ()
-        format = format_of(ask.messages, ask.format, ask.model)
-        body = body_of(ask, format)
+    is_list = type(ask.messages) is list
+    notes = ask.notes if is_list else take_model(ask) if ask.model is None else ()
+    format = format_of(ask.messages, ask.format, ask.model)
+    body = None if is_list else body_of(ask, format)
     format = wire_form(format, ask.charge_as)
     counter = counter_of(ask.counter, ask.model, format, body, charge_as=ask.charge_as)
     budget = _budget(ask)
@@ -224,17 +220,14 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
     source = list(ask.messages if body is None else body.messages)
     default = steady_strategy(ask.steady) if ask.steady else DEFAULT_STRATEGY
     strategy = default if ask.strategy is None else strategy_given(ask.strategy)
-    unmended = ask.repair and mend_from != 0
+    rules, stored = _rules_in(ask.rules, format, source) if ask.rules else (None, None)
+    unmended = ask.repair and mend_from != 0 and stored is None
     unmended = unmended and reads_newest(strategy) and _may_wait(ask, format, counter, body)
-    rules = ShownRules.of(ask.rules, format, source) if ask.rules else None
-    stored = None if rules is None else rules.stored_at(source)
-    unmended = unmended and stored is None
     made = _Mended(source)
     if ask.repair and not (unmended and mend_from is None):
         made = _repair(ask, format, source, mend_from or 0)
         notes = (*notes, *_notes_of_repair(source, made.items))
-    if stored is not None:
-        made = made.without(stored)
+    made = made if stored is None else made.without(stored)
     items, origin = made.items, made.origin
     lead = leading_system(ask.system, format)
     if ask.strict:
@@ -268,13 +261,25 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
         unmended=unmended,
         mended_from=mend_from if unmended else None,
         rules=rules,
-        rules_at=stored,
-        rules_tokens=0 if rules is None else sizes.shown_tokens,
-        rules_differ=stored is not None and rules is not None and rules.message is not source[stored],
+        stored=None if rules is None else _stored_rules(rules, source, stored, sizes),
     )
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
     return work
+
+
+def _rules_in(texts: tuple[str, ...], format: Format, source: Sequence[Any]) -> tuple[ShownRules, int | None]:
+    """Write the rules of the host, and find where an earlier fit wrote them."""
+    rules = ShownRules.of(texts, format, source)
+    return rules, rules.stored_at(source)
+
+
+def _stored_rules(
+    rules: ShownRules, source: Sequence[Any], stored: int | None, sizes: Sizes
+) -> StoredRules | None:
+    if stored is None:
+        return None
+    return StoredRules(stored, sizes.shown_tokens, rules.message is not source[stored])
 
 
 def _sizes(

@@ -52,12 +52,7 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
     system, output = _system_rows(outcome, rows), outcome.output()
     lead = [*system, *_rules_rows(outcome)]
     beside_tokens = outcome.beside_tokens(sum(row.tokens for row in lead))
-    blocks = tuple(
-        [
-            _block(one, own, beside_tokens - (0 if outcome.is_one_list else one.portion.rules_tokens))
-            for one, own in zip(decisions, rows, strict=True)
-        ]
-    )
+    blocks = tuple([_block(one, own, beside_tokens) for one, own in zip(decisions, rows, strict=True)])
     unknown = unknown_of(outcome.counter, format, outcome.tools, output, outcome.given_body)
     leads_system, model = outcome.leads_system, outcome.model
     fixed_tokens = sizes.fixed_tokens(leads_system) if outcome.fixed_tokens is None else outcome.fixed_tokens
@@ -99,17 +94,20 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         values=add_checks((*outcome.asked_checks, *_checks_in(decisions))),
         floors_ignored=outcome.floors_ignored,
         violations=Lazy(outcome.violations),
-        notes=(
-            *outcome.asked_notes,
-            *window_note(model, budget),
-            *tier_note(model, outcome.tokens),
-            *(note for one in decisions for note in one.settled.notes),
-            *outcome.notes,
-            *outcome.notes_of_report(),
-            *unread_notes(format, output, counted=outcome.is_counted_whole),
-            *unknown_notes(unknown),
-        ),
+        notes=tuple([*_notes_of(outcome, output), *unknown_notes(unknown)]),
     )
+
+
+def _notes_of(outcome: AnyOutcome, output: Sequence[Any]) -> Iterator[str]:
+    """List what a reader should know beside the numbers."""
+    yield from outcome.asked_notes
+    yield from window_note(outcome.model, outcome.budget)
+    yield from tier_note(outcome.model, outcome.tokens)
+    decisions: Sequence[FitOutcome | BlockDecision] = outcome.decisions
+    yield from (note for one in decisions for note in one.settled.notes)
+    yield from outcome.notes
+    yield from outcome.notes_of_report()
+    yield from unread_notes(outcome.format, output, counted=outcome.is_counted_whole)
 
 
 def _checks_in(decisions: Sequence[FitOutcome | BlockDecision]) -> Iterator[SummaryCheck]:
@@ -168,7 +166,7 @@ def _system_rows(outcome: AnyOutcome, rows: list[Rows]) -> list[InsertedRow]:
 def _rules_rows(outcome: AnyOutcome) -> list[InsertedRow]:
     """List the rules of the host, unless they stand in place of what an earlier fit wrote."""
     rules = outcome.rules
-    if rules is None or any([one.portion.rules_at is not None for one in outcome.decisions]):
+    if rules is None or any([one.portion.stored is not None for one in outcome.decisions]):
         return []
     messages = outcome.messages()
     at = next(at for at, message in enumerate(messages) if message is rules.message)
@@ -190,6 +188,8 @@ def _in_order(outcome: AnyOutcome, rows: list[InsertedRow]) -> tuple[InsertedRow
 def _block(decision: FitOutcome | BlockDecision, rows: Rows, beside_tokens: int) -> BlockReport:
     """Make the row of one block; `beside_tokens` were settled with it and are none of its own."""
     portion, settled, output = decision.portion, decision.settled, decision.entries()
+    if portion.stored is not None and portion.sizes.fixed.shown is None:
+        beside_tokens -= portion.stored.tokens  # a row of this block, which was settled beside all blocks
     inserted = portion.lead + len(settled.insertions)
     kept, changed = rows.staying_messages(len(output) - inserted), len(rows.changed)
     return BlockReport(

@@ -148,7 +148,8 @@ class Rows(Lazy[MessageRow], LiveRows):
         """Positions, in the caller's list, of messages that are in the output, but not as they were."""
         mended, portion = self._portion.mended, self._portion
         mended = mended & self._sizes_after().keys() if mended else mended
-        other = {portion.rules_at} if portion.rules_at is not None and portion.rules_differ else set[int]()
+        stored = portion.stored
+        other = {stored.at} if stored is not None and stored.differ else set[int]()
         return self._cut_or_edited | self._marked | mended | other
 
     @property
@@ -204,7 +205,7 @@ class Rows(Lazy[MessageRow], LiveRows):
             if sizes.whole_tokens is None:
                 return [None] * len(portion.source)
             whole = [*portion.history.originals[: portion.lead], *portion.source]
-            shown_tokens = 0 if portion.rules_at is not None else sizes.shown_tokens
+            shown_tokens = 0 if portion.stored is not None else sizes.shown_tokens
             return sizes.split(whole, max(0, sizes.whole_tokens - shown_tokens))[portion.lead :]
         known: list[int | None] = sizes.known[portion.source_offset :]
         if portion.origin is not None and None in known:
@@ -226,8 +227,9 @@ class Rows(Lazy[MessageRow], LiveRows):
                 self._output = dict(placed)
                 if len(self._output) < len(placed):  # parts of one message went to several places
                     self._output = {i: sum_of([size for j, size in placed if i == j]) for i, _ in placed}
-            if self._portion.rules_at is not None:
-                self._output = {self._portion.rules_at: self._portion.rules_tokens, **self._output}
+            stored = self._portion.stored
+            if stored is not None:
+                self._output = {stored.at: stored.tokens, **self._output}
             if self._mark_tokens:
                 last = max(self._output)
                 self._output[last] = (self._output[last] or 0) + self._mark_tokens
@@ -251,10 +253,10 @@ class Rows(Lazy[MessageRow], LiveRows):
         before, after = self._sizes_before(), self._sizes_after()
         start, reasons = portion.start, self._reasons()
         units, calls, rows = _units(portion), _calls(portion), []
-        results = self._results()
+        results, rules_at = self._results(), None if portion.stored is None else portion.stored.at
         for index, message in enumerate(portion.source):
             fate, reason = self._fate(index, changed, reasons)
-            unit, state = units.get(index) or (index, "pinned" if index == portion.rules_at else "free")
+            unit, state = units.get(index) or (index, "pinned" if index == rules_at else "free")
             call_ids, tool_names = calls.get(index, _NO_CALLS)
             rows.append(
                 MessageRow(
@@ -284,7 +286,7 @@ class Rows(Lazy[MessageRow], LiveRows):
             **dict.fromkeys(self._cut_or_edited, self._settled.reason),
             **{portion.source_index(at): reason for at, reason in self._settled.reasons.items()},
             **portion.gone,
-            **({portion.rules_at: "rules"} if portion.rules_at is not None and portion.rules_differ else {}),
+            **({portion.stored.at: "rules"} if portion.stored is not None and portion.stored.differ else {}),
         }
 
     def _fate(

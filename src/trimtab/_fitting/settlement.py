@@ -475,7 +475,7 @@ class FitOutcome(Decision[Work]):
         needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
         beside = work.sizes.fixed_tokens(work.history.leads_system)
         heaviest = self.heaviest()
-        rules = "" if work.rules is None else work.rules.said(work.rules_tokens)
+        rules = "" if work.rules is None else work.rules.sentence(work.sizes.shown_tokens)
         error = BudgetExceededError(
             f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are"
             f" available, {needed - limit:,} too few (strategy {work.strategy.name}, {beside:,} of them"

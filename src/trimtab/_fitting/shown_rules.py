@@ -71,7 +71,7 @@ class ShownRules:
         rest.insert(self.place(rest), self.message)
         return rest
 
-    def said(self, tokens: int, /) -> str:
+    def sentence(self, tokens: int, /) -> str:
         """Say in an error what they take, and what they are."""
         named = ", ".join(f'"{text.strip():.80}"' for text in self.texts)
         return f" The rules take {tokens:,} tokens and always stay ({named})."
