@@ -265,6 +265,15 @@ def test_a_session_in_a_context_has_them_in_its_room() -> None:
             assert CharCounter().count(view) <= 90
 
 
+def _fitted_or_error(
+    messages: list[Any], limit: int, options: dict[str, Any]
+) -> Fitted[Any] | BudgetExceededError:
+    try:
+        return fit(messages, limit, **options)
+    except BudgetExceededError as error:
+        return error
+
+
 @every_form
 @given(data=st.data())
 def test_whatever_is_fitted_has_each_rule_or_an_error_names_it(form: str, data: st.DataObject) -> None:
@@ -279,21 +288,17 @@ def test_whatever_is_fitted_has_each_rule_or_an_error_names_it(form: str, data: 
     rules = data.draw(st.lists(line.filter(str.strip).map(str.strip), min_size=1, max_size=4, unique=True))
     strategy = data.draw(st.sampled_from([None, "sliding_window", "agent", "drop_newest"]))
     limit = data.draw(st.integers(1, 400))
-    refused: BudgetExceededError | None = None
-    try:
-        fitted = fit(messages, limit, counter=counter, format=form, strategy=strategy, rules=rules)
-    except BudgetExceededError as error:
-        refused = error
-    if refused is not None:
-        assert "The rules take" in str(refused)
-        assert all(rule[:80] in str(refused) for rule in rules)
+    options: dict[str, Any] = {"counter": counter, "format": form, "strategy": strategy, "rules": rules}
+    fitted = _fitted_or_error(messages, limit, options)
+    if isinstance(fitted, BudgetExceededError):
+        assert "The rules take" in str(fitted)
+        assert all(rule[:80] in str(fitted) for rule in rules)
         return
     assert fitted.tokens_after <= limit
     assert len(shown(form, fitted.messages, rules)) >= 1
     before = {one.rule for one in validate(messages, format=form) if one.fault}
     assert {one.rule for one in validate(fitted.messages, format=form) if one.fault} <= before
-    again = fit(fitted.messages, limit, counter=counter, format=form, strategy=strategy, rules=rules)
-    assert again.messages == fitted.messages
+    assert fit(fitted.messages, limit, **options).messages == fitted.messages
 
 
 def test_a_policy_has_them(tmp_path: Path) -> None:
