@@ -366,3 +366,17 @@ def test_a_calibration_counts_in_every_row(tmp_path: Path, operation: str) -> No
     refused = run(operation, chats, out, "--overwrite", *room, *more, "--calibration", learned)
     assert refused.exit_code == 2
     assert "--calibration needs a model: pass --model NAME" in refused.output
+
+
+def test_rules_of_the_host_are_in_every_row(chats: Path, tmp_path: Path) -> None:
+    """From texts and a file; rows of training data have none of trimtab's."""
+    rules, out = tmp_path / "rules.txt", tmp_path / "out.parquet"
+    rules.write_text("Never deploy.\n", encoding="utf-8")
+    options = ("--counter", "chars:4", "--budget", "300", "--workers", "1", "--engine", "local")
+    run("fit", chats, out, *options, "--rule", "Be kind.", "--rules", rules)
+    first, _, last = pq.read_table(out).column("messages").to_pylist()
+    for row in (first, last):
+        assert json.loads(row)[0]["content"].splitlines()[1:-1] == ["- Never deploy.", "- Be kind."]
+    training = run("fit", chats, tmp_path / "t.parquet", *options, "--for", "training", "--rule", "Be kind.")
+    assert training.exit_code == 2
+    assert "--rule" in training.stderr

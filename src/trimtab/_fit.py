@@ -50,6 +50,7 @@ def fit(
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
     origin: OriginOf | None = None,
+    rules: Sequence[str] | None = None,
     repair: bool = False,
     strict: bool = False,
 ) -> Fitted[Any]: ...
@@ -74,6 +75,7 @@ def fit(
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
     origin: OriginOf | None = None,
+    rules: Sequence[str] | None = None,
     repair: bool = False,
     strict: bool = False,
     read: Callable[[M], Any] | None = None,
@@ -99,6 +101,7 @@ def fit(
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
     origin: OriginOf | None = None,
+    rules: Sequence[str] | None = None,
     repair: bool = False,
     strict: bool = False,
     read: Any = None,
@@ -161,6 +164,9 @@ def fit(
             is called with a message that is summarized, and returns "system",
             "user", "assistant", "document", "tool" or None (decided by the wire
             form). A higher origin than the form gives is an error.
+        rules: Rules of the host, such as ["Never deploy on Fridays."]: always
+            shown, word for word, in one message behind the system text, and
+            never evicted. The rules that an earlier fit wrote are replaced.
         repair: Whether to repair orphaned results, unanswered calls and shapes
             first; a message that must be kept and cannot be repaired is an
             error.
@@ -226,6 +232,7 @@ def fit(
         pending_calls=pending_calls,
         on_trim=on_trim,
         origin=origin,
+        rules=rules,
         repair=repair,
         strict=strict,
     )
@@ -274,6 +281,7 @@ async def afit(
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
     origin: OriginOf | None = None,
+    rules: Sequence[str] | None = None,
     repair: bool = False,
     strict: bool = False,
 ) -> Fitted[Any]: ...
@@ -298,6 +306,7 @@ async def afit(
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
     origin: OriginOf | None = None,
+    rules: Sequence[str] | None = None,
     repair: bool = False,
     strict: bool = False,
     read: Callable[[M], Any] | None = None,
@@ -324,6 +333,7 @@ async def afit(
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
     origin: OriginOf | None = None,
+    rules: Sequence[str] | None = None,
     repair: bool = False,
     strict: bool = False,
     read: Any = None,
@@ -362,6 +372,7 @@ async def afit(
         pending_calls=pending_calls,
         on_trim=on_trim,
         origin=origin,
+        rules=rules,
         repair=repair,
         strict=strict,
     )

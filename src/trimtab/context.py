@@ -78,6 +78,8 @@ class Context:
             decided.
         origin: Function that names a lower origin for a message than its role
             says; see `fit`.
+        rules: Rules of the host: always shown, word for word, in one message
+            behind the system text; see `fit`.
         strict: Whether to raise if the messages of the blocks contain something
             that the provider refuses.
         breakpoints: True marks the output for the provider's prompt cache, in
@@ -122,6 +124,7 @@ class Context:
         pending_calls: Collection[str] = (),
         on_trim: OnTrim | None = None,
         origin: OriginOf | None = None,
+        rules: Sequence[str] | None = None,
         strict: bool = False,
         breakpoints: bool | Mapping[str, Any] = False,
         read: Callable[[Any], Any] | None = None,
@@ -143,6 +146,7 @@ class Context:
                 pending_calls=pending_calls,
                 on_trim=on_trim,
                 origin=origin,
+                rules=rules,
                 strict=strict,
                 breakpoints=breakpoints,
                 read=read,
@@ -313,6 +317,7 @@ class Context:
         system: SystemLike | None = None,
         tools: Sequence[ToolSchema] | None = None,
         pending_calls: Collection[str] | None = None,
+        rules: Sequence[str] | None = None,
         strict: bool | None = None,
     ) -> Self:
         """Return a context with the same blocks that can be changed
@@ -330,6 +335,7 @@ class Context:
             system: System text besides the blocks.
             tools: Tool schemas.
             pending_calls: Ids of calls whose results are still to come.
+            rules: Rules of the host; `[]` for none.
             strict: Whether faults of the messages raise an error.
 
         Raises:
@@ -344,6 +350,7 @@ class Context:
             "system": system,
             "tools": tools,
             "pending_calls": pending_calls,
+            "rules": rules,
             "strict": strict,
         }
         changes = {name: value for name, value in given.items() if value is not None}

@@ -41,6 +41,8 @@ class Way(NamedTuple):
     """Whether what is counted is never below what is sent."""
 
 
+RULES = ["Never deploy on Fridays."]
+
 ASKED: dict[str, dict[str, Any]] = {
     "nothing": {},
     "breakpoints": {"breakpoints": True},
@@ -50,6 +52,8 @@ ASKED: dict[str, dict[str, Any]] = {
     "pin by a function, breakpoints": {"pin": lambda message, at: at == 2, "breakpoints": True},
     "what looks on": {"on_trim": lambda event: None, "origin": lambda message: None, "strict": True},
     "repair": {"repair": True},
+    "rules": {"rules": RULES},
+    "rules, breakpoints": {"rules": RULES, "breakpoints": True},
     **{
         f"{name}, breakpoints": {"strategy": name, "breakpoints": True} for name in ("agent", "truncate_text")
     },
@@ -69,6 +73,7 @@ BUDGETS: dict[str, Callable[[], Any]] = {
     "a reserve": lambda: Budget(BUDGET_TOKENS + 500, output_reserve=500),
     "a number": lambda: BUDGET_TOKENS,
     "a context": lambda: Context(BUDGET_TOKENS).add("history", [], strategy=STRIDES),
+    "a context, rules": lambda: Context(BUDGET_TOKENS, rules=RULES).add("history", [], strategy=STRIDES),
     "a context, breakpoints": lambda: Context(BUDGET_TOKENS, breakpoints=True).add(
         "history", [], strategy=STRIDES
     ),
@@ -138,6 +143,9 @@ def hold_way(way: Way, budget: Any, options: dict[str, Any], *, asks_marks: bool
         "over": score.over,
         "sent, and counted less": [pair for pair in pairs if way.counts and pair[0] > pair[1]],
     }
+    if "rules" in options or (isinstance(budget, Context) and budget.policy.rules):
+        shows = [str(fitted.messages).count(RULES[0]) for fitted in seen]
+        found["rules that are not there once"] = [count for count in shows if count != 1]
     own = sum(question.is_marked for question in LOOP.questions) if way.has_marks else 0
     found["marks of ours that stay"] = [kept] if count_marks(kept) > own else []
     most, least = (way.most_marks, 1) if way.most_marks and asks_marks else (0, 0)

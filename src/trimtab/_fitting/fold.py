@@ -330,7 +330,7 @@ class _Fold:
         error = BudgetExceededError(
             f"block {name!r} does not fit: it needs at least {needed:,} tokens and {limit:,} remain for it,"
             f" {needed - limit:,} too few (strategy {decision.portion.strategy.name})."
-            f"{said_of(heaviest)} {change}.",
+            f"{said_of(heaviest)}{_said_of_rules(self._composition)} {change}.",
             needed_tokens=needed if at_cap else room + needed - limit,
             limit_tokens=limit if at_cap else room,
             block=name,
@@ -347,7 +347,7 @@ class _Fold:
             f" In addition to the blocks, the request takes {beside:,} of {room:,} tokens." if beside else ""
         )
         whole = BudgetExceededError(
-            f"{error}{more}",
+            f"{error}{more}{_said_of_rules(self._composition)}",
             needed_tokens=beside + error.needed_tokens,
             limit_tokens=room,
             block=error.block,
@@ -360,7 +360,8 @@ class _Fold:
         needed, room = self._beside_tokens, self._budget.input_tokens
         return BudgetExceededError(
             f"the request does not fit: system text, tools and framing take {needed:,} tokens and {room:,}"
-            f" are available, {needed - room:,} too few. Raise the budget, or shorten them.",
+            f" are available, {needed - room:,} too few.{_said_of_rules(self._composition)} Raise the budget,"
+            " or shorten them.",
             needed_tokens=needed + sum(claim.must_tokens for claim in claims),
             limit_tokens=room,
         )
@@ -408,6 +409,12 @@ def _begins_with_system(composition: Composition) -> bool:
         return False
     stays = first.whole or isinstance(first.strategy, Strict) or 0 in first.history.pins
     return stays and first.history.kind(0) == "system"
+
+
+def _said_of_rules(composition: Composition) -> str:
+    """Say in an error what the rules of the host take; empty where there are none."""
+    rules = composition.rules
+    return "" if rules is None else rules.sentence(composition.request_sizes.shown_tokens)
 
 
 def _beside_tokens(composition: Composition, *, leads_system: bool) -> int:
@@ -458,8 +465,8 @@ def _exceeded_by_whole(outcome: Outcome) -> BudgetExceededError:
     needed, limit = outcome.tokens, outcome.budget.input_tokens
     return BudgetExceededError(
         f"the request does not fit: the counter returns {needed:,} tokens for the whole request and"
-        f" {limit:,} are available, {needed - limit:,} too few, although the blocks alone fit. Raise the"
-        " budget, or add a margin.",
+        f" {limit:,} are available, {needed - limit:,} too few, although the blocks alone fit."
+        f"{_said_of_rules(outcome.composition)} Raise the budget, or add a margin.",
         needed_tokens=needed,
         limit_tokens=limit,
     )

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, chain, islice, takewhile
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from trimtab._fitting.allocation import Ties, check_ties
 from trimtab._fitting.blocks import Block, Messages, is_text, is_text_with_attachments
 from trimtab._fitting.bonds import Bonds, bonds_of, by_block, starts_of
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim, view_of_block
 from trimtab._fitting.joint import Joint, joint_of, sizes_of
-from trimtab._fitting.portion import Decision, Portion, name_block
+from trimtab._fitting.portion import Decision, Portion, StoredRules, name_block
 from trimtab._fitting.request import (
     budget_of,
     check_breakpoints,
@@ -27,6 +27,7 @@ from trimtab._fitting.request import (
     no_budget_note,
     refuse_faults,
 )
+from trimtab._fitting.shown_rules import ShownRules
 from trimtab._shared.checks import (
     check_flag,
     check_model,
@@ -60,6 +61,7 @@ from trimtab.formats.origin import OriginOf
 from trimtab.models import facts_for
 from trimtab.strategies.base import asks_model
 from trimtab.strategies.openers import without_refused
+from trimtab.strategies.rules_message import check_rules
 
 if TYPE_CHECKING:
     from trimtab.report import Reason, SummaryCheck, Violation
@@ -128,6 +130,8 @@ class Policy:
     """Messages that stay in blocks that may give way, by the name of the block and their places in it."""
     origin: OriginOf | None = None
     """Says of a message that it has less say than its role."""
+    rules: Any = None
+    """Rules of the host, which are shown always."""
     read: Any = None
     write: Any = None
     """Functions for entries of the blocks that are objects of a framework; None: they are wire messages."""
@@ -169,6 +173,7 @@ def check_policy(policy: Policy, /) -> Policy:
     return replace(
         policy,
         breakpoints=check_breakpoints(policy.breakpoints),
+        rules=() if policy.rules is None else check_rules(policy.rules),
         counter=counter,
         budget=None if policy.budget is None else _checked_budget(policy.budget, policy.model),
         system=system_of(policy.system),
@@ -237,6 +242,8 @@ class Composition:
     lead: list[Any]
     """System text as a message before all blocks, where the wire form keeps it among them."""
     fixed: Fixed
+    rules: ShownRules | None
+    """Rules of the host, which are shown always; None: there are none."""
     notes: tuple[str, ...]
     """What the report should say whatever is decided."""
     whole_tokens: int | None = None
@@ -368,7 +375,8 @@ def compose(policy: Policy) -> Composition:
         source = [message for messages in sources for message in messages]
         refuse_faults(faults_of(policy, format, source))
     known = None if asked is None else budget
-    removals = _Removals(policy, blocks, sources, format=format, counter=counter, budget=known)
+    rules, stored = _rules_of(policy.rules, format, lead, sources) if policy.rules else (None, None)
+    removals = _Removals(policy, blocks, sources, stored, format=format, counter=counter, budget=known)
     if trims:
         removals.run()
     make = partial(
@@ -393,19 +401,42 @@ def compose(policy: Policy) -> Composition:
         bind=partial(make, look=True),
         is_bound=is_bound,
         lead=lead,
-        fixed=Fixed(system=None if lead else policy.system, tools=policy.tools),
-        notes=(
-            *policy.notes,
-            *(() if policy.model is None else model_notes(policy.model, counter)),
-            *_notes_of_no_budget(asked, blocks),
-        ),
+        fixed=Fixed(system=None if lead else policy.system, tools=policy.tools, shown=rules),
+        rules=rules,
+        notes=(*policy.notes, *_notes_of(policy.model, counter, asked, blocks)),
     )
 
 
-def _notes_of_no_budget(asked: Budget | None, blocks: Sequence[Block]) -> tuple[str, ...]:
+class _Stored(NamedTuple):
+    """Where rules are in the blocks that an earlier fit wrote."""
+
+    part: int
+    at: int
+    message: Any
+    """What is shown in their place."""
+
+
+def _rules_of(
+    texts: tuple[str, ...], format: Format, lead: list[Any], sources: Sequence[Sequence[Any]]
+) -> tuple[ShownRules, _Stored | None]:
+    """Write the rules of the host, and find where an earlier fit wrote them."""
+    whole = [*lead, *chain.from_iterable(sources)]
+    rules = ShownRules.of(texts, format, whole)
+    at = rules.stored_at(whole)
+    if at is None:
+        return rules, None
+    starts = [*accumulate(map(len, sources), initial=len(lead))]
+    part = max(place for place, start in enumerate(starts[:-1]) if start <= at and sources[place])
+    return rules, _Stored(part, at - starts[part], rules.message)
+
+
+def _notes_of(
+    model: str | None, counter: Any, asked: Budget | None, blocks: Sequence[Block]
+) -> tuple[str, ...]:
+    of_model = () if model is None else model_notes(model, counter)
     if asked is not None:
-        return ()
-    return (no_budget_note(capped=any(block.max_tokens is not None for block in blocks)),)
+        return of_model
+    return (*of_model, no_budget_note(capped=any(block.max_tokens is not None for block in blocks)))
 
 
 def faults_of(policy: Policy, format: Format, source: list[Any]) -> list[Violation]:
@@ -461,6 +492,7 @@ class _Removals:
         policy: Policy,
         blocks: Sequence[Block],
         sources: Sequence[Sequence[Any]],
+        stored: _Stored | None,
         *,
         format: Format,
         counter: Any,
@@ -469,11 +501,14 @@ class _Removals:
         self._policy = policy
         self._blocks = blocks
         self._sources = sources
+        self._stored = stored
         self._format = format
         self._counter = counter
         self._budget = budget
         self._starts = list(accumulate(map(len, sources), initial=0))
         self._gone: dict[int, dict[int, Reason]] = {}
+        self.keeps_all = stored is None
+        """False once something is taken out before anything is decided."""
         self.left: dict[int, Any] | None = None
         self._known: list[int | None] = []
 
@@ -512,10 +547,24 @@ class _Removals:
             gone = by_block(self._starts[:-1], removed.items())
             self._gone = {at: dict(places) for at, places in gone.items()}
             indices = sorted({index for unit in units for index in unit.indices})
+            self.keeps_all = False
             self.left = dict(zip(indices, assemble(history, units, {}), strict=True))
 
     def part(self, at: int) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return what remains of a block's messages, and what its portion should know of the rest."""
+        if self.keeps_all:
+            return self._sources[at], {}
+        messages, rest = self._rest_of(at)
+        if self._stored is None or self._stored.part != at:
+            return messages, rest
+        stored = self._stored.at
+        origin: Sequence[int] = rest.get("origin", range(len(messages)))
+        there = [place for place, index in enumerate(origin) if index != stored]
+        gone = {index: why for index, why in rest.get("gone", {}).items() if index != stored}
+        rest = {**rest, "origin": [origin[place] for place in there], "gone": gone}
+        return [messages[place] for place in there], rest
+
+    def _rest_of(self, at: int) -> tuple[Sequence[Any], dict[str, Any]]:
         source, start = self._sources[at], self._starts[at]
         if self.left is None:
             return source, {}
@@ -526,7 +575,13 @@ class _Removals:
         return messages, {"origin": origin, "gone": self._gone.get(at, {}), "mended": frozenset(parted)}
 
     def fill(self, part: Part, at: int) -> None:
-        """Give a part the sizes its callbacks asked for."""
+        """Give a part the sizes its callbacks asked for, and what is shown in place of stored rules."""
+        if self._stored is not None and self._stored.part == at:
+            _, place, message = self._stored
+            tokens, differ = part.sizes.size_of_shown(message), part.source[place] is not message
+            part.stored = StoredRules(place, tokens, differ)
+            if part.sizes.additive:
+                part.source_sizes.of(place)  # of rules that other rules replace nobody else asks
         if not self._known or not part.sizes.additive:
             return
         known = self._known[self._starts[at] : self._starts[at + 1]]
@@ -567,7 +622,7 @@ def _parts(
     sure = pinned | bonds.held
     going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
     unread = _unread(format, lists)
-    source_unread = unread if removals.left is None else _unread(format, sources)
+    source_unread = unread if removals.keeps_all else _unread(format, sources)
     parts: list[Part] = []
     followed, leaderless, sized = False, False, partial(_sizes_of_part, counter, Base())
     for at in range(len(blocks) - 1, -1, -1):

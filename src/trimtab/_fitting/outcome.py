@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from trimtab._fitting.layout import Composition, Part, faults_of
 from trimtab._fitting.portion import Decision
 from trimtab._fitting.settlement import Marks
+from trimtab._fitting.shown_rules import ShownRules
 from trimtab.budget import Budget
 from trimtab.conversation.assemble import assemble_one, keep_parts
 from trimtab.counting.sizes import Shares, Sizes
@@ -194,7 +195,18 @@ class Outcome:
         if self._output is None:
             blocks = chain.from_iterable([one.output() for one in self.decisions])
             self._output = [*self.composition.lead, *blocks]
+            if self.composition.rules is not None:
+                self._output = self.composition.rules.put_in(self._output)
         return list(self._output)
+
+    def _rules_place(self, rules: ShownRules) -> int:
+        """Return how many messages stand before the rules of the host."""
+        return next(at for at, message in enumerate(self.output()) if message is rules.message)
+
+    @property
+    def rules(self) -> ShownRules | None:
+        """Rules of the host."""
+        return self.composition.rules
 
     @property
     def model(self) -> str | None:
@@ -214,6 +226,8 @@ class Outcome:
             self.decisions,
         )
         front = len(self.composition.lead) + sum(len(decision.output()) for decision in kept)
+        rules = self.composition.rules
+        front += int(rules is not None and self._rules_place(rules) <= front)
         return max(0, front - self._system_count())
 
     @property
@@ -249,6 +263,11 @@ class Outcome:
         for decision in self.decisions:
             own = decision.positions()
             found += own if decision.portion.joint is None else [None] * bool(own)
+        rules = self.composition.rules
+        if rules is not None:
+            stored = (one.rules_place for one in self.decisions)
+            place = next((at for at in stored if at is not None), None)
+            found.insert(self._rules_place(rules), place)
         return found[self._system_count() :]
 
     def stays(self) -> set[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from trimtab.conversation import History
 from trimtab.conversation.assemble import put_in, tools_answered
@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from trimtab._fitting.joint import Joint
     from trimtab.report import Reason
 
-__all__ = ["Decision", "Portion", "name_block"]
+__all__ = ["Decision", "Portion", "StoredRules", "name_block"]
+
+
+class StoredRules(NamedTuple):
+    """Rules of the host among the messages of a block, which an earlier fit wrote."""
+
+    at: int
+    """Position in `source`."""
+    tokens: int
+    """What the rules cost that are shown in their place."""
+    differ: bool
+    """True if these are others."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,6 +65,8 @@ class Portion:
     """How its documents become one message; None where each is a message of its own."""
     mended: frozenset[int] = frozenset()
     """Messages of `source` that a repair edited or moved, or that lost a part to a callback."""
+    stored: StoredRules | None = None
+    """The host's rules that an earlier fit wrote; they are in `source` and not in `history`."""
 
     def source_index(self, index: int) -> int:
         """Translate a position in the history to one in the caller's list."""
@@ -123,7 +136,14 @@ class Decision(Generic[P_co]):
 
     def stays(self) -> set[int]:
         """List the positions in the request of what comes out, or a part of it."""
-        return {at for at in self.positions() if at is not None}
+        at = self.rules_place
+        return {one for one in self.positions() if one is not None}.union(() if at is None else (at,))
+
+    @property
+    def rules_place(self) -> int | None:
+        """Position in the request of the host's rules that an earlier fit wrote."""
+        stored = self.portion.stored
+        return None if stored is None else self.portion.start + stored.at
 
 
 def name_block(error: FormatError | CountingError, name: str) -> None:

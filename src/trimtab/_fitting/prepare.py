@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim
-from trimtab._fitting.portion import Portion
+from trimtab._fitting.portion import Portion, StoredRules
 from trimtab._fitting.request import (
     Ask,
     body_of,
@@ -22,6 +22,7 @@ from trimtab._fitting.request import (
     refuse_faults,
     take_model,
 )
+from trimtab._fitting.shown_rules import ShownRules
 from trimtab._shared.checks import move_to_source
 from trimtab.budget import Budget, known_budget, within
 from trimtab.conversation import History, Unit
@@ -59,6 +60,8 @@ class Work(Portion):
     asked: Budget | None
     """The budget as asked for: its margin may be "auto" still. None: there is none, and callbacks decide."""
     tools: Any
+    rules: ShownRules | None = None
+    """Rules of the host, which are shown always; None: there are none."""
     notes: tuple[str, ...] = ()
     """What the report should say beside its numbers."""
     unmended: bool = False
@@ -205,14 +208,10 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
     """
     check(ask)
     ask.breakpoints = check_breakpoints(ask.breakpoints)
-    body: Request | None = None
-    notes = ask.notes
-    if type(ask.messages) is list:
-        format = format_of(ask.messages, ask.format, ask.model)
-    else:
-        notes = take_model(ask) if ask.model is None else ()
-        format = format_of(ask.messages, ask.format, ask.model)
-        body = body_of(ask, format)
+    is_list = type(ask.messages) is list
+    notes = ask.notes if is_list else take_model(ask) if ask.model is None else ()
+    format = format_of(ask.messages, ask.format, ask.model)
+    body = None if is_list else body_of(ask, format)
     format = wire_form(format, ask.charge_as)
     counter = counter_of(ask.counter, ask.model, format, body, charge_as=ask.charge_as)
     budget = _budget(ask)
@@ -221,12 +220,14 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
     source = list(ask.messages if body is None else body.messages)
     default = steady_strategy(ask.steady) if ask.steady else DEFAULT_STRATEGY
     strategy = default if ask.strategy is None else strategy_given(ask.strategy)
-    unmended = ask.repair and mend_from != 0
+    rules, stored = _rules_in(ask.rules, format, source) if ask.rules else (None, None)
+    unmended = ask.repair and mend_from != 0 and stored is None
     unmended = unmended and reads_newest(strategy) and _may_wait(ask, format, counter, body)
     made = _Mended(source)
     if ask.repair and not (unmended and mend_from is None):
         made = _repair(ask, format, source, mend_from or 0)
         notes = (*notes, *_notes_of_repair(source, made.items))
+    made = made if stored is None else made.without(stored)
     items, origin = made.items, made.origin
     lead = leading_system(ask.system, format)
     if ask.strict:
@@ -236,7 +237,7 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
     if made.reaches_back or (unmended and (history.compaction >= 0 or landmarks(strategy, history))):
         return prepare(ask, mend_from=0)  # which message is the user's first, a repair may change
     beside, extra = (ask, None) if body is None else (body, body.extra or None)
-    fixed = Fixed(system=None if lead else beside.system, tools=beside.tools, extra=extra)
+    fixed = Fixed(system=None if lead else beside.system, tools=beside.tools, extra=extra, shown=rules)
     sizes = _sizes(ask, counter, history, fixed, ask.sizes)
     work = Work(
         name=BLOCK,
@@ -248,7 +249,7 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
         history=history,
         sizes=sizes,
         source=source,
-        source_sizes=sizes if origin is None else _sizes_of_source(format, counter, source, fixed),
+        source_sizes=sizes if origin is None else _sizes_of_source(format, counter, source, fixed, stored),
         source_offset=len(lead) if origin is None else 0,
         lead=len(lead),
         origin=origin,
@@ -259,10 +260,26 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
         notes=notes,
         unmended=unmended,
         mended_from=mend_from if unmended else None,
+        rules=rules,
+        stored=None if rules is None else _stored_rules(rules, source, stored, sizes),
     )
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
     return work
+
+
+def _rules_in(texts: tuple[str, ...], format: Format, source: Sequence[Any]) -> tuple[ShownRules, int | None]:
+    """Write the rules of the host, and find where an earlier fit wrote them."""
+    rules = ShownRules.of(texts, format, source)
+    return rules, rules.stored_at(source)
+
+
+def _stored_rules(
+    rules: ShownRules, source: Sequence[Any], stored: int | None, sizes: Sizes
+) -> StoredRules | None:
+    if stored is None:
+        return None
+    return StoredRules(stored, sizes.shown_tokens, rules.message is not source[stored])
 
 
 def _sizes(
@@ -276,8 +293,13 @@ def _sizes(
     return sizes
 
 
-def _sizes_of_source(format: Format, counter: RequestCounter, source: list[Any], fixed: Fixed) -> Sizes:
-    return sizes_for(counter, source.copy(), fixed, unread=format.unread(source))
+def _sizes_of_source(
+    format: Format, counter: RequestCounter, source: list[Any], fixed: Fixed, stored: int | None
+) -> Sizes:
+    sizes = sizes_for(counter, source.copy(), fixed, unread=format.unread(source))
+    if stored is not None and sizes.additive:
+        sizes.of(stored)  # of rules that other rules replace nobody else asks
+    return sizes
 
 
 def _budget(ask: Ask) -> Budget | None:
@@ -362,6 +384,17 @@ class _Mended(NamedTuple):
     """Where those were that it edited or moved."""
     reaches_back: bool = False
     """What is older may decide about what was found: which call a result answers, what opens a turn."""
+
+    def without(self, stored: int) -> _Mended:
+        """Return it without one of the messages that came in: rules that are shown beside all others."""
+        origin = range(len(self.items)) if self.origin is None else self.origin
+        there = [at for at, index in enumerate(origin) if index != stored]
+        return self._replace(
+            items=[self.items[at] for at in there],
+            origin=[origin[at] for at in there],
+            gone={index: reason for index, reason in self.gone.items() if index != stored},
+            mended=self.mended - {stored},
+        )
 
 
 def _repair(ask: Ask, format: Format, source: Sequence[Any], start: int = 0) -> _Mended:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from trimtab._fitting.portion import Portion
 from trimtab._fitting.request import tier_note, window_note, window_of
-from trimtab._fitting.rows import JoinedRows, Lazy, Rows, system_rows
+from trimtab._fitting.rows import JoinedRows, Lazy, Rows, rules_row, system_rows
 from trimtab.counting.margin import known_over_margin
 from trimtab.counting.measurement import is_exact, unknown_in, unknown_notes, unread_notes
 from trimtab.counting.simple import CharCounter, FixedCounter
@@ -49,12 +49,14 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         Rows(one, recount, _marks_in(one, marks.at), 0 if _ends_inserted(one) else one.mark_tokens)
         for one in decisions
     ]
-    lead, output = _lead_rows(outcome, rows), outcome.output()
+    system, output = _system_rows(outcome, rows), outcome.output()
+    lead = [*system, *_rules_rows(outcome)]
     beside_tokens = outcome.beside_tokens(sum(row.tokens for row in lead))
     blocks = tuple([_block(one, own, beside_tokens) for one, own in zip(decisions, rows, strict=True)])
     unknown = unknown_of(outcome.counter, format, outcome.tools, output, outcome.given_body)
     leads_system, model = outcome.leads_system, outcome.model
     fixed_tokens = sizes.fixed_tokens(leads_system) if outcome.fixed_tokens is None else outcome.fixed_tokens
+    rules_tokens = min(sizes.shown_tokens, outcome.tokens)
     system_tokens, tools_tokens = sizes.fixed_parts(leads_system)
     is_sure = not unknown and is_exact(
         outcome.counter, output, format, sizes.fixed, model=model, request=outcome.given_body
@@ -72,7 +74,8 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         margin_tokens=cast("int", budget.margin),  # "auto" was resolved before anything was settled
         over_margin_tokens=known_over_margin(outcome.counter, outcome.tokens),
         input_tokens=budget.input_tokens,
-        fixed_tokens=fixed_tokens,
+        fixed_tokens=max(0, fixed_tokens - rules_tokens),
+        rules_tokens=rules_tokens,
         system_tokens=system_tokens,
         tools_tokens=tools_tokens,
         tokens_before=_tokens_before(outcome, rows, lead),
@@ -83,7 +86,7 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         evicted_message_count=sum(block.evicted_message_count for block in blocks),
         blocks=blocks,
         messages=rows[0] if outcome.is_one_list else JoinedRows(outcome.units_across, rows, recount),
-        inserted=(*lead, *_inserted_rows(outcome, rows)),
+        inserted=_in_order(outcome, [*system, *_inserted_rows(outcome, rows)]),
         heaviest=Lazy(partial(_heaviest, rows, budget.input_tokens)),
         newest_evicted=Lazy(partial(_newest_evicted, decisions, rows)),
         blocks_dropped=outcome.blocks_dropped(),
@@ -91,17 +94,20 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         values=add_checks((*outcome.asked_checks, *_checks_in(decisions))),
         floors_ignored=outcome.floors_ignored,
         violations=Lazy(outcome.violations),
-        notes=(
-            *outcome.asked_notes,
-            *window_note(model, budget),
-            *tier_note(model, outcome.tokens),
-            *(note for one in decisions for note in one.settled.notes),
-            *outcome.notes,
-            *outcome.notes_of_report(),
-            *unread_notes(format, output, counted=outcome.is_counted_whole),
-            *unknown_notes(unknown),
-        ),
+        notes=tuple([*_notes_of(outcome, output), *unknown_notes(unknown)]),
     )
+
+
+def _notes_of(outcome: AnyOutcome, output: Sequence[Any]) -> Iterator[str]:
+    """List what a reader should know beside the numbers."""
+    yield from outcome.asked_notes
+    yield from window_note(outcome.model, outcome.budget)
+    yield from tier_note(outcome.model, outcome.tokens)
+    decisions: Sequence[FitOutcome | BlockDecision] = outcome.decisions
+    yield from (note for one in decisions for note in one.settled.notes)
+    yield from outcome.notes
+    yield from outcome.notes_of_report()
+    yield from unread_notes(outcome.format, output, counted=outcome.is_counted_whole)
 
 
 def _checks_in(decisions: Sequence[FitOutcome | BlockDecision]) -> Iterator[SummaryCheck]:
@@ -139,7 +145,7 @@ def _inserted_rows(outcome: AnyOutcome, rows: list[Rows]) -> Iterator[InsertedRo
 def tokens_before_of(outcome: AnyOutcome) -> int | None:
     """Return what the request took as it came in, as its report has it; None where that is not known."""
     rows = [Rows(decision) for decision in outcome.decisions]
-    return _tokens_before(outcome, rows, _lead_rows(outcome, rows))
+    return _tokens_before(outcome, rows, [*_system_rows(outcome, rows), *_rules_rows(outcome)])
 
 
 def _tokens_before(outcome: AnyOutcome, rows: list[Rows], lead: list[InsertedRow]) -> int | None:
@@ -148,17 +154,42 @@ def _tokens_before(outcome: AnyOutcome, rows: list[Rows], lead: list[InsertedRow
     blocks_tokens = sum_of([own.before_tokens() for own in rows])
     if blocks_tokens is None:
         return None
-    return outcome.given_fixed_tokens + sum(row.tokens for row in lead) + blocks_tokens
+    fixed_tokens = outcome.given_fixed_tokens - outcome.request_sizes.shown_tokens
+    return fixed_tokens + sum(row.tokens for row in lead) + blocks_tokens
 
 
-def _lead_rows(outcome: AnyOutcome, rows: list[Rows]) -> list[InsertedRow]:
+def _system_rows(outcome: AnyOutcome, rows: list[Rows]) -> list[InsertedRow]:
     """List system text that became a message before all others."""
     return [*system_rows(outcome.lead_sizes()), *(row for own in rows for row in own.lead_rows())]
+
+
+def _rules_rows(outcome: AnyOutcome) -> list[InsertedRow]:
+    """List the rules of the host, unless they stand in place of what an earlier fit wrote."""
+    rules = outcome.rules
+    if rules is None or any([one.portion.stored is not None for one in outcome.decisions]):
+        return []
+    messages = outcome.messages()
+    at = next(at for at, message in enumerate(messages) if message is rules.message)
+    tokens = min(outcome.request_sizes.shown_tokens, outcome.tokens)
+    return [rules_row("system" if rules.is_system else "user", tokens, at)]
+
+
+def _in_order(outcome: AnyOutcome, rows: list[InsertedRow]) -> tuple[InsertedRow, ...]:
+    """Place what was put in among the messages, with the rules of the host."""
+    rules = outcome.rules
+    if rules is None:
+        return tuple(rows)
+    place = next(at for at, message in enumerate(outcome.output()) if message is rules.message)
+    rows = [replace(row, position=row.position + (row.position >= place)) for row in rows]
+    front = sum(row.position < place for row in rows)
+    return (*rows[:front], *_rules_rows(outcome), *rows[front:])
 
 
 def _block(decision: FitOutcome | BlockDecision, rows: Rows, beside_tokens: int) -> BlockReport:
     """Make the row of one block; `beside_tokens` were settled with it and are none of its own."""
     portion, settled, output = decision.portion, decision.settled, decision.entries()
+    if portion.stored is not None and portion.sizes.fixed.shown is None:
+        beside_tokens -= portion.stored.tokens  # a row of this block, which was settled beside all blocks
     inserted = portion.lead + len(settled.insertions)
     kept, changed = rows.staying_messages(len(output) - inserted), len(rows.changed)
     return BlockReport(

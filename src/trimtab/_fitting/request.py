@@ -36,6 +36,7 @@ from trimtab.formats import Format, Request, get_format
 from trimtab.formats.origin import OriginOf
 from trimtab.models import find_facts, model_in
 from trimtab.strategies.door import StrategyLike, check_steady, ratio_of
+from trimtab.strategies.rules_message import check_rules
 
 if TYPE_CHECKING:
     from trimtab.report import SummaryCheck
@@ -105,6 +106,8 @@ class Ask:
     """What the report should say."""
     checked: tuple[SummaryCheck, ...] = ()
     """What became of the values of summaries among the messages."""
+    rules: Any = None
+    """Rules of the host, which are shown always."""
 
 
 def check(ask: Ask) -> None:
@@ -145,6 +148,8 @@ def _check_flags(ask: Ask) -> None:
             check_flag(name, getattr(ask, name))
     if type(ask.steady) is not bool:
         ask.steady = check_steady(ask.steady)
+    if ask.rules is not None:
+        ask.rules = check_rules(ask.rules)
 
 
 def check_breakpoints(value: object, /) -> Mark | None:

@@ -35,6 +35,11 @@ def _no_report() -> None:
     """Make none: only numbers are asked for."""
 
 
+def rules_row(role: str, tokens: int, position: int) -> InsertedRow:
+    """Return the row of the host's rules that the input had not yet."""
+    return InsertedRow(position=position, role=role, tokens=tokens, why="rules of the host")
+
+
 def system_rows(tokens: Iterable[int]) -> list[InsertedRow]:
     """List system text that became a message before all others."""
     return [
@@ -141,10 +146,11 @@ class Rows(Lazy[MessageRow], LiveRows):
     @property
     def changed(self) -> set[int]:
         """Positions, in the caller's list, of messages that are in the output, but not as they were."""
-        mended = self._portion.mended
-        return (
-            self._cut_or_edited | self._marked | (mended & self._sizes_after().keys() if mended else mended)
-        )
+        mended, portion = self._portion.mended, self._portion
+        mended = mended & self._sizes_after().keys() if mended else mended
+        stored = portion.stored
+        other = {stored.at} if stored is not None and stored.differ else set[int]()
+        return self._cut_or_edited | self._marked | mended | other
 
     @property
     def _cut_or_edited(self) -> set[int]:
@@ -199,7 +205,8 @@ class Rows(Lazy[MessageRow], LiveRows):
             if sizes.whole_tokens is None:
                 return [None] * len(portion.source)
             whole = [*portion.history.originals[: portion.lead], *portion.source]
-            return sizes.split(whole, sizes.whole_tokens)[portion.lead :]
+            shown_tokens = 0 if portion.stored is not None else sizes.shown_tokens
+            return sizes.split(whole, max(0, sizes.whole_tokens - shown_tokens))[portion.lead :]
         known: list[int | None] = sizes.known[portion.source_offset :]
         if portion.origin is not None and None in known:
             originals, source = portion.history.originals, portion.source
@@ -220,6 +227,9 @@ class Rows(Lazy[MessageRow], LiveRows):
                 self._output = dict(placed)
                 if len(self._output) < len(placed):  # parts of one message went to several places
                     self._output = {i: sum_of([size for j, size in placed if i == j]) for i, _ in placed}
+            stored = self._portion.stored
+            if stored is not None:
+                self._output = {stored.at: stored.tokens, **self._output}
             if self._mark_tokens:
                 last = max(self._output)
                 self._output[last] = (self._output[last] or 0) + self._mark_tokens
@@ -233,7 +243,7 @@ class Rows(Lazy[MessageRow], LiveRows):
             inserted = {row.position for row in self.inserted_rows()}
             output = enumerate(settled.assemble(self._request))
             own = [message for position, message in output if position not in inserted]
-            own_tokens = settled.tokens - sum(self._inserted_tokens())
+            own_tokens = max(0, settled.tokens - sum(self._inserted_tokens()) - sizes.shown_tokens)
             return dict(zip(there, sizes.split(own, own_tokens), strict=True))
         edited, known = settled.edited_tokens, sizes.known
         return {at: edited.get(at, known[at]) for at in there}
@@ -243,10 +253,10 @@ class Rows(Lazy[MessageRow], LiveRows):
         before, after = self._sizes_before(), self._sizes_after()
         start, reasons = portion.start, self._reasons()
         units, calls, rows = _units(portion), _calls(portion), []
-        results = self._results()
+        results, rules_at = self._results(), None if portion.stored is None else portion.stored.at
         for index, message in enumerate(portion.source):
             fate, reason = self._fate(index, changed, reasons)
-            unit, state = units.get(index) or (index, "free")
+            unit, state = units.get(index) or (index, "pinned" if index == rules_at else "free")
             call_ids, tool_names = calls.get(index, _NO_CALLS)
             rows.append(
                 MessageRow(
@@ -276,6 +286,7 @@ class Rows(Lazy[MessageRow], LiveRows):
             **dict.fromkeys(self._cut_or_edited, self._settled.reason),
             **{portion.source_index(at): reason for at, reason in self._settled.reasons.items()},
             **portion.gone,
+            **({portion.stored.at: "rules"} if portion.stored is not None and portion.stored.differ else {}),
         }
 
     def _fate(

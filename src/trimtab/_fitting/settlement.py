@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from trimtab._fitting.portion import Decision, leads_system, said_of
 from trimtab._fitting.prepare import BLOCK, Work
+from trimtab._fitting.shown_rules import ShownRules
 from trimtab._shared.checks import move_to_source
 from trimtab.budget import Budget
 from trimtab.counting.sizes import Shares, Sizes
@@ -266,8 +267,9 @@ class FitOutcome(Decision[Work]):
         known, history, settled = self.portion.ask.stable, self.portion.history, self.settled
         if known is not None:
             return known
+        shown = int(self.portion.rules is not None)
         if not settled.cut:
-            return history.head
+            return history.head + shown
         before = settled.before
         at = min((one.at for one in settled.insertions), default=settled.cut)
         count = bisect_left(before, at)
@@ -276,7 +278,7 @@ class FitOutcome(Decision[Work]):
             user is not None and count and before[count - 1] >= user and before[count - 1] not in history.pins
         ):
             count -= 1
-        return count
+        return count + shown
 
     @property
     def source(self) -> Sequence[Any]:
@@ -306,7 +308,20 @@ class FitOutcome(Decision[Work]):
 
     def messages(self) -> list[Any]:
         """Put the output together."""
-        return self.settled.assemble(self.request)
+        messages, rules = self.settled.assemble(self.request), self.portion.rules
+        return messages if rules is None else rules.put_in(messages)
+
+    def positions(self) -> list[int | None]:
+        """List the position of each message that comes out; None: trimtab put it in."""
+        found, rules = Decision.positions(self), self.portion.rules
+        if rules is not None:
+            found.insert(rules.place(self.settled.assemble(self.request)), self.rules_place)
+        return found
+
+    @property
+    def rules(self) -> ShownRules | None:
+        """Rules of the host."""
+        return self.portion.rules
 
     # What the report asks of an outcome: this one is a block, and what stands beside it, too.
 
@@ -385,7 +400,8 @@ class FitOutcome(Decision[Work]):
 
     def beside_tokens(self, lead_tokens: int) -> int:
         """Return what was settled with the block and is none of it; its lead costs so much."""
-        return self.portion.sizes.fixed_tokens(self.leads_system) + lead_tokens
+        fixed_tokens, sizes = self.portion.sizes.fixed_tokens(self.leads_system), self.portion.sizes
+        return max(0, fixed_tokens - sizes.shown_tokens) + lead_tokens
 
     def lead_sizes(self) -> list[int]:
         """List the sizes of messages before all blocks."""
@@ -397,7 +413,7 @@ class FitOutcome(Decision[Work]):
 
     def entries(self) -> list[Any]:
         """Put together what came out of the block."""
-        return self.messages()
+        return self.settled.assemble(self.request)
 
     def mark_places(self) -> frozenset[int]:
         """List where the mark of a block stands: `fit` has none."""
@@ -459,11 +475,12 @@ class FitOutcome(Decision[Work]):
         needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
         beside = work.sizes.fixed_tokens(work.history.leads_system)
         heaviest = self.heaviest()
+        rules = "" if work.rules is None else work.rules.sentence(work.sizes.shown_tokens)
         error = BudgetExceededError(
             f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are"
             f" available, {needed - limit:,} too few (strategy {work.strategy.name}, {beside:,} of them"
-            f" outside the messages).{said_of(heaviest)} Raise the budget, pin less, or shorten it, system"
-            " text or tools.",
+            f" outside the messages).{said_of(heaviest)}{rules} Raise the budget, pin less, or shorten it,"
+            " system text or tools.",
             needed_tokens=needed,
             limit_tokens=limit,
             block=BLOCK,

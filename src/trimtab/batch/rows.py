@@ -30,6 +30,7 @@ from trimtab.replay.policies import BY_DEFAULT, STEADY, SessionPolicy, read_poli
 from trimtab.report import MessageRow, Report
 from trimtab.session import Session
 from trimtab.strategies.door import strategy_given
+from trimtab.strategies.rules_message import check_rules
 
 Operation = Literal["fit", "count", "validate", "replay"]
 """What can be done with a table of conversations."""
@@ -41,7 +42,7 @@ PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 """The names of all purposes."""
 _REQUEST = ("model", "counter", "format", "system", "tools")
 OPTIONS: Mapping[Operation, Collection[str]] = {
-    "fit": (*_REQUEST, "policy", "budget", "pending_calls", "repair", "strict", "purpose"),
+    "fit": (*_REQUEST, "policy", "budget", "pending_calls", "repair", "rules", "strict", "purpose"),
     "count": _REQUEST,
     "validate": ("format", "model", "pending_calls"),
     "replay": (*_REQUEST, "policy", "budget", "pricing"),
@@ -87,6 +88,7 @@ class Options:
     system: SystemLike | None = None
     tools: Sequence[ToolSchema] | None = None
     pending_calls: Collection[str] = ()
+    rules: Sequence[str] | None = None
     repair: bool = False
     strict: bool = False
     purpose: Purpose = "requests"
@@ -104,6 +106,7 @@ class Options:
         system_of(self.system)
         # An iterator would be read by the first row.
         object.__setattr__(self, "pending_calls", check_pending_calls(self.pending_calls) or ())
+        object.__setattr__(self, "rules", check_rules(self.rules or ()) or None)
         for one in fields(Options):
             value = vars(self)[one.name]
             if (
@@ -195,7 +198,7 @@ def _fit_work(options: Options) -> Work:
         )
     strategy = None if policy is None else strategy_given(policy)
     settings = _some(
-        options, "model", "counter", "format", "system", "tools", "pending_calls", "repair", "strict"
+        options, "model", "counter", "format", "system", "tools", "pending_calls", "repair", "rules", "strict"
     )
     asked = columns_of(options)
 
@@ -214,7 +217,9 @@ def _by_policy(policy: Context, options: Options) -> Work:
             phrase(option("repair"), " cannot be combined with a policy of blocks, which says what is kept"),
             argument="repair",
         )
-    policy = policy.clone(pending_calls=options.pending_calls, strict=True if options.strict else None)
+    policy = policy.clone(
+        pending_calls=options.pending_calls, rules=options.rules, strict=True if options.strict else None
+    )
     settings = _some(options, "budget", "model", "counter", "format", "system", "tools")
     fit_one = fitter(policy, **settings)
     asked = columns_of(options)

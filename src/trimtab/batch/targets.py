@@ -76,6 +76,16 @@ def _check(options: Options) -> None:
             ),
             argument="policy",
         )
+    if options.rules:
+        raise ConfigurationError(
+            phrase(
+                option("rules"),
+                " is a message of trimtab's, and ",
+                for_training,
+                " adds none to what a model is trained on: write the rules into the system text of the rows",
+            ),
+            argument="rules",
+        )
     if options.repair:
         raise ConfigurationError(
             phrase(

@@ -74,6 +74,8 @@ class BatchTask(Options):
         system: System text outside the messages.
         tools: Tool schemas; counted with the request.
         pending_calls: Ids of calls whose results are still to come.
+        rules: For "fit": rules of the host: always shown, word for word, in one message behind the
+            system text; see `fit`.
         repair: Whether to repair orphaned results and unanswered calls first.
         strict: Whether to set aside a conversation with faults instead of fitting it.
         purpose: For "fit": "requests", or "training" for rows of training data. For training, whole turns are
@@ -579,6 +581,7 @@ def fit_table(
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     pending_calls: Collection[str] = (),
+    rules: Sequence[str] | None = None,
     repair: bool = False,
     strict: bool = False,
     purpose: Purpose = "requests",
@@ -606,6 +609,8 @@ def fit_table(
         system: System text outside the messages.
         tools: Tool schemas; counted with the request.
         pending_calls: Ids of calls whose results are still to come.
+        rules: Rules of the host: always shown, word for word, in one message behind the system
+            text; see `fit`.
         repair: Whether to repair orphaned results and unanswered calls first.
         strict: Whether to set aside a conversation with faults instead of fitting it.
         purpose: "requests": conversations that are sent. "training": rows that a model is trained on. For
@@ -644,6 +649,7 @@ def fit_table(
         system=system,
         tools=tools,
         pending_calls=pending_calls,
+        rules=rules,
         repair=repair,
         strict=strict,
         purpose=purpose,

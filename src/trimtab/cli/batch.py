@@ -23,6 +23,8 @@ from trimtab.cli.options import (
     pending_option,
     request_options,
     room_options,
+    rule_options,
+    rules_in,
     taker_option,
     together,
 )
@@ -120,6 +122,7 @@ def batch() -> None:
 @room_options
 @calibration_option
 @_policy_option("that of `trimtab fit`")
+@rule_options
 @pending_option
 @click.option("--repair", is_flag=True, help="Repair orphaned results, unanswered calls and shapes first.")
 @click.option("--strict", is_flag=True, help="Set aside a conversation with faults instead of fitting it.")
@@ -207,6 +210,8 @@ def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
     options = {name: given[name] for name in _PASSED_ON if name in given}
     if given.get("template") is not None:
         options["counter"] = _template_counter(given)
+    if "rule_texts" in given:
+        options["rules"] = rules_in(given)
     if operation == "validate":
         options["model"] = given["model"]
     elif "model" in given:

@@ -22,6 +22,8 @@ from trimtab.cli.options import (
     pin_option,
     pins_in,
     room_options,
+    rule_options,
+    rules_in,
     strategy_of,
 )
 from trimtab.cli.output import Answer, Refused, on_conversations
@@ -62,6 +64,7 @@ class PolicyFit:
             format=format,
             charge_as=given["charge_as"],
             pending_calls=given["pending_calls"],
+            rules=rules_in(given),
             strict=strict,
         )
         self._names = [block.name for block in policy.blocks]
@@ -257,6 +260,7 @@ def _steady_of(_: click.Context, __: click.Parameter, value: str | None) -> bool
     type=click.Choice(formats()),
     help="Wire form the messages are sent in, if it is not their own.",
 )
+@rule_options
 @pin_option
 @pending_option
 @click.option(
@@ -322,7 +326,7 @@ def fit_by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
     taken_over = ("format", "charge_as", "pending_calls", "repair", "strict", "steady", "breakpoints")
     settings: dict[str, Any] = {key: given[key] for key in taken_over}
     settings |= {"system": asked.system, "tools": asked.tools, "strategy": strategy_of(given["strategy"])}
-    settings["cut_newest"] = not given["no_cut_newest"]
+    settings |= {"cut_newest": not given["no_cut_newest"], "rules": rules_in(given)}
 
     def fit_history(value: Any) -> FittedRequest:
         model = asked.model_of(value)

@@ -319,6 +319,8 @@ _FIT = {
     "repair": False,
     "strict": False,
     "breakpoints": False,
+    "rule_texts": (),
+    "rules_file": None,
 }
 """Options of `trimtab fit` that a page has none for."""
 

@@ -145,6 +145,22 @@ pending_option = click.option(
     multiple=True,
     help="Id of a call whose result is still to come. Repeatable.",
 )
+rule_options = together(
+    click.option(
+        "--rule",
+        "rule_texts",
+        metavar="TEXT",
+        multiple=True,
+        help="Rule that is always shown, word for word, behind the system text. Repeatable.",
+    ),
+    click.option(
+        "--rules",
+        "rules_file",
+        metavar="FILE",
+        type=click.Path(),
+        help="File with such rules, one per line.",
+    ),
+)
 _input_options = together(
     format_option,
     choice(
@@ -507,6 +523,22 @@ def text_of(option: str, value: str) -> str:
         return _read(option, value, value[1:]).decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{option} {value}: not UTF-8 (byte {error.start + 1})") from error
+
+
+def rules_in(given: Mapping[str, Any]) -> list[str] | None:
+    """List the rules that options name: first those of the file, a line each; None: there are no options.
+
+    Raises:
+        ConfigurationError: The file cannot be read.
+    """
+    texts, file = list(given["rule_texts"]), given["rules_file"]
+    if file is None:
+        return texts or None
+    try:
+        lines = _read("--rules", file, file).decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"--rules {file}: not UTF-8 (byte {error.start})") from None
+    return [*filter(str.strip, lines), *texts]
 
 
 def _read(option: str, value: str, path: str) -> bytes:

@@ -58,16 +58,40 @@ class Walked(Protocol):
         ...
 
 
+class Shown(Protocol):
+    """A message that every request of a conversation has, and that no strategy sees."""
+
+    @property
+    def message(self) -> Any:
+        """The message."""
+        ...
+
+    @property
+    def is_system(self) -> bool:
+        """True if it is system text."""
+        ...
+
+    def put_in(self, messages: Sequence[Any], /) -> list[Any]:
+        """Return messages with it."""
+        ...
+
+
 class Fixed:
     """What a request costs beside its messages: system text, tools, output schema, framing.
 
     Legacy functions are among the tools, so that every counter charges them.
     """
 
-    __slots__ = ("extra", "system", "tools")
+    __slots__ = ("extra", "has_system", "shown", "system", "tools")
 
-    def __init__(self, system: Any = None, tools: Any = None, extra: Any = None) -> None:
+    def __init__(
+        self, system: Any = None, tools: Any = None, extra: Any = None, shown: Shown | None = None
+    ) -> None:
         self.system = system
+        self.shown = shown
+        """Rules of the host, which are charged with it."""
+        self.has_system = bool(system) or (shown is not None and shown.is_system)
+        """True if a request has system text, whatever its messages are."""
         self.tools, self.extra = split_beside(tools, extra) if tools or extra else (tools, None)
 
 
@@ -93,6 +117,7 @@ class Sizes:
         self._fixed = Fixed() if fixed is None else fixed
         self._is_part = fixed is None
         self._fixed_counts: dict[bool, FixedCount] = {}
+        self._shown_tokens: int | None = None
         self._checks_itself = type(counter).count_back in _CHECKED
         self._own = counter.count_message if _is_ours(counter) else None
         self._is_given = False
@@ -142,16 +167,31 @@ class Sizes:
         """
         if self._is_part:
             return 0
-        known = self._fixed_counts.get(leads_system or bool(self._fixed.system))
+        known = self._fixed_counts.get(leads_system or self._fixed.has_system)
         return (self._fixed_count(leads_system) if known is None else known).tokens
 
     def _fixed_count(self, leads_system: bool) -> FixedCount:
         """Ask, once, for all there is to say: a report is read without asking a counter."""
-        has_system = leads_system or bool(self._fixed.system)
+        has_system = leads_system or self._fixed.has_system
         made = self._fixed_counts.get(has_system)
         if made is None:
-            made = self._fixed_counts[has_system] = known_fixed_count(self.counter, self._fixed, has_system)
+            made = known_fixed_count(self.counter, self._fixed, has_system)
+            if self._fixed.shown is not None:
+                made = made._replace(tokens=made.tokens + self.shown_tokens)
+            self._fixed_counts[has_system] = made
         return made
+
+    @property
+    def shown_tokens(self) -> int:
+        """What the rules of the host cost, which the fixed tokens hold; 0 where there are none."""
+        if self._shown_tokens is None:
+            shown = self._fixed.shown
+            self._shown_tokens = 0 if shown is None else self.size_of_shown(shown.message)
+        return self._shown_tokens
+
+    def size_of_shown(self, message: Any, /) -> int:
+        """Count rules of the host; what they have of a black box's total is their estimate."""
+        return self.message(message)
 
     def most_fixed_tokens(self, leads_system: bool, /) -> int:
         """Return the same of a request that may still come to begin with system text."""
@@ -412,6 +452,7 @@ class Shares(Sizes):
         self._own = None
         self._fixed = Fixed() if fixed is None else fixed
         self._is_part = fixed is None
+        self._shown_tokens = None
         self.base = Base()
         self._estimate = EstimateCounter()
         self._scale: float | None = None
@@ -445,7 +486,8 @@ class Shares(Sizes):
     def _ask(self, messages: Sequence[Any]) -> int:
         """Ask the black box."""
         counter, fixed = self.counter, self._fixed
-        request = CountRequest(list(messages), system=fixed.system, tools=fixed.tools, extra=fixed.extra)
+        whole = list(messages) if fixed.shown is None else fixed.shown.put_in(messages)
+        request = CountRequest(whole, system=fixed.system, tools=fixed.tools, extra=fixed.extra)
         if not observers.active:
             return checked_count(lambda: counter.count_request(request), counter, None)
         with observers.CountTime():
@@ -469,6 +511,10 @@ class Shares(Sizes):
             return self._estimate.count_message(mapping_of(message))
         except FormatError as error:
             raise (error if index is None else with_index(error, index)) from error.__cause__
+
+    def size_of_shown(self, message: Any, /) -> int:
+        """Estimate rules of the host: nobody says what they have of a total."""
+        return self._estimate_message(message)
 
     def with_text(self, indices: Iterable[int], text: str, /) -> list[int | None]:
         """Return None for each: a black box is asked."""

@@ -99,7 +99,7 @@ def clamped_strides(target_ratio: float, /) -> Cascade:
 MOST_READINGS = 10_000
 """How many readings of messages an adapter remembers; each message lives as long as its reading."""
 
-_OF_CONTEXTS = {"charge_as", "counter", "model", "pending_calls", "strict"}
+_OF_CONTEXTS = {"charge_as", "counter", "model", "pending_calls", "rules", "strict"}
 """Options that a `Context` has, too."""
 
 
@@ -121,6 +121,8 @@ class FitOptions(TypedDict, total=False):
     pending_calls: Collection[str]
     on_trim: OnTrim | None
     origin: OriginOf | None
+    rules: Sequence[str] | None
+    """Rules of the host: shown in each call, word for word, behind the system text, and never evicted."""
     repair: bool
     strict: bool
 

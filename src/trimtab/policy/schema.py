@@ -700,6 +700,10 @@ POLICY = Table(
             _Named("origin function", gives_value=True),
             "Says of a message that it has less say than its role; a name in names=.",
         ),
+        "rules": Key(
+            _Items("a list of rules", _Value("a text with a word", {"type": "string", "pattern": "\\S"})),
+            "Shown always, word for word, in one message behind the system text.",
+        ),
         "strict": Key(_FLAG, "True: what a provider would refuse in the input is an error.", False),
         "breakpoints": Key(
             _MARKS,

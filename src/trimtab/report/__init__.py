@@ -103,6 +103,7 @@ class Report:
         system_tokens: Tokens of system text among the fixed tokens; None if it was not counted separately.
         tools_tokens: Tokens of tool and output schemas among the fixed tokens; None if they were not counted
             separately.
+        rules_tokens: Tokens of the message that shows the host's rules; it is among the messages.
         tokens_before: The whole request before the fit; None if the fit did not need to know it.
         tokens_after: The whole request after the fit: the messages and the fixed tokens, each counted once.
         fits: True if `tokens_after` is within `input_tokens` and every block kept its limit.
@@ -165,6 +166,8 @@ class Report:
     """Tokens of system text among the fixed tokens; None if it was not counted separately."""
     tools_tokens: int | None = None
     """Tokens of tool and output schemas among the fixed tokens; None if they were not counted separately."""
+    rules_tokens: int = 0
+    """Tokens of the message that shows the host's rules; it is among the messages."""
     tokens_before: int | None = None
     """The whole request before the fit; None if the fit did not need to know it."""
     tokens_after: int

@@ -30,6 +30,7 @@ Reason = Literal[
     "cannot_end",
     "bound_thinking",
     "cache_mark",
+    "rules",
 ]
 """Why a message was changed or evicted; a closed list."""
 

@@ -45,6 +45,7 @@ _REASONS: dict[str, str] = {
     "cannot_end": "it may not stand last",
     "bound_thinking": "its thinking is bound to what is there no more",
     "cache_mark": "it has a mark for the prompt cache",
+    "rules": "other rules stand in its place",
 }
 """Reasons of a report in words."""
 _REASONS_CHANGED: dict[str, str] = {
@@ -190,10 +191,10 @@ def _room(report: Report) -> str:
 def _parts(report: Report) -> str:
     """Say what the request is made of; what stands in it beside the messages only if there is any."""
     fixed = report.fixed_tokens
-    if not fixed:
+    if not fixed and not report.rules_tokens:
         return plural(report.tokens_after, "token") + ", all messages"
     named = {"system": report.system_tokens, "tools": report.tools_tokens}
-    parts = {"messages": report.tokens_after - fixed}
+    parts = {"messages": report.tokens_after - fixed - report.rules_tokens, "rules": report.rules_tokens}
     parts |= {name: tokens for name, tokens in named.items() if tokens}
     rest = " and ".join([name for name, tokens in named.items() if tokens is None] + ["framing"])
     parts[rest] = report.tokens_after - sum(parts.values())

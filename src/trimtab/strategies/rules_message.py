@@ -10,7 +10,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats import Format
 from trimtab.strategies.summarizer import role_for
 
-__all__ = ["RULES_TAG", "check_rules", "found_rules_message", "rules_message"]
+__all__ = ["RULES_TAG", "check_rules", "found_rules_message", "is_rules_text", "rules_message"]
 
 RULES_TAG = "rules"
 """The element rules stand in."""
@@ -43,8 +43,21 @@ def rules_message(format: Format, rules: Sequence[str], /) -> dict[str, Any]:
         format: The wire form of the message.
         rules: At least one, as `check_rules` returns them.
     """
-    text = f'<{RULES_TAG} by="trimtab">\n{_lines(rules)}\n</{RULES_TAG}>'
+    text = f"{_OPEN}{_lines(rules)}{_CLOSE}"
     return format.message(role_for(format, "system", frozenset({"system"})), [text])
+
+
+_OPEN, _CLOSE = f'<{RULES_TAG} by="trimtab">\n', f"\n</{RULES_TAG}>"
+
+
+def is_rules_text(text: str, /) -> bool:
+    """Tell whether a text is, from its first sign to its last, what `rules_message` writes.
+
+    Args:
+        text: The text of a message.
+    """
+    inner = text.removeprefix(_OPEN).removesuffix(_CLOSE)
+    return len(inner) == len(text) - len(_OPEN) - len(_CLOSE) and inner[:2] == "- " and "<" not in inner
 
 
 def found_rules_message(format: Format, role: str, rules: Sequence[str], /) -> dict[str, Any]:
