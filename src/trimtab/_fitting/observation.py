@@ -51,6 +51,7 @@ SessionEventKind = Literal[
     "pinned",
     "unpinned",
     "budget",
+    "switched",
     "anchors",
     "usage",
     "deleted",
@@ -114,14 +115,14 @@ class SessionEvent:
             the view without a summary; "exceeded": the view exceeded its budget. "asked": a summarizer, fact
             extractor or ranker is called; "summary" and "facts": its answer is in use; "recalled": earlier
             messages are shown again; "failed": it did not answer; "stale": its answer came too late and was
-            dropped. "undone", "redacted", "popped", "cleared", "pinned", "unpinned", "budget", "anchors",
-            "usage", "deleted": the caller's operation was done.
+            dropped. "undone", "redacted", "popped", "cleared", "pinned", "unpinned", "budget",
+            "switched", "anchors", "usage", "deleted": the caller's operation was done.
         of: For "asked", "failed" and "stale": the kind of answer, "summary", "facts" or "recall".
         version: Version of the event in the log, from 1; None if the log has none.
         messages: Number of messages concerned.
         facts: For "facts": the number of facts.
-        tokens: For "exceeded" the view, for "budget" the new budget, for "usage" the reported input, for
-            "summary" its size; None for all other kinds.
+        tokens: For "exceeded" the view, for "budget" and "switched" the new budget, for "usage" the reported
+            input, for "summary" its size; None for all other kinds.
         seconds: For "summary": the time of all its calls; None for all other kinds.
         error: For "failed", and for "recalled" if the ranker failed: the reason, as in the log.
     """

@@ -183,6 +183,11 @@ input_options = together(output_option, _input_options)
 """The files, and how they are read and answered."""
 page_options = together(page_option, _input_options)
 """The same for a command that writes pages, too."""
+_counter_option = click.option(
+    "--counter",
+    metavar="estimate|chars:N",
+    help="Count without the model's tokenizer: by estimate, or one token per N characters.",
+)
 request_options = together(
     click.option("--system", metavar="TEXT|@FILE", help="System text beside the messages."),
     click.option(
@@ -191,11 +196,7 @@ request_options = together(
         type=click.Path(),
         help="JSON list of tool schemas, counted with the request.",
     ),
-    click.option(
-        "--counter",
-        metavar="estimate|chars:N",
-        help="Count without the model's tokenizer: by estimate, or one token per N characters.",
-    ),
+    _counter_option,
     click.option("--model", metavar="NAME", shell_complete=complete_models, help="Model to count for."),
 )
 """What is counted, and how."""
@@ -229,6 +230,23 @@ room_options = together(
     ),
 )
 """How much room there is, what is counted in it, and how."""
+switch_options = together(
+    _counter_option,
+    click.option(
+        "--budget",
+        type=_Room(),
+        metavar="N",
+        help="Room in tokens, such as 8000 or 8k, or a share of the model's input limit, such as 80%."
+        " Default: the current one, at most what the model takes.",
+    ),
+    click.option(
+        "--model",
+        metavar="NAME",
+        shell_complete=complete_models,
+        help="Model to go on with. Default: the same.",
+    ),
+)
+"""What a session goes on with."""
 budgets_option = click.option(
     "--budget",
     "budgets",

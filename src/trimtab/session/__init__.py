@@ -9,11 +9,13 @@ from trimtab.session.hooks import HooksLike, SessionHooks
 from trimtab.session.recall import RecallTool
 from trimtab.session.redact import Redaction, WhereLike
 from trimtab.session.session import Session
+from trimtab.session.switch import VERDICTS, SwitchPlan, Verdict
 from trimtab.session.view import Origin, SessionStatus, ViewDiff
 from trimtab.session.zones import TokenBreakdown, Zones, allocate_zones
 
 __all__ = [
     "UNSET",
+    "VERDICTS",
     "HooksLike",
     "Origin",
     "RankerLike",
@@ -22,7 +24,9 @@ __all__ = [
     "Session",
     "SessionHooks",
     "SessionStatus",
+    "SwitchPlan",
     "TokenBreakdown",
+    "Verdict",
     "ViewDiff",
     "WhereLike",
     "Zones",

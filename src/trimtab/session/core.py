@@ -216,6 +216,7 @@ class Core:
     def _open(self, head: Event) -> Steps[WorkingSet]:
         state = state_of(head, self.session)
         known = yield from self.known_options(state.options)
+        yield from self._heed_switch(state, known)
         options = self._with_context(Options(**as_given(known, self.given)))
         if options.wire_format.name != known["format"]:
             raise other_form(self.session, known["format"], options.wire_format.name)
@@ -256,6 +257,46 @@ class Core:
             working_set.in_view()
         ) > 0
         return working_set
+
+    def go_on_with(self, options: Options, given: Mapping[str, Any]) -> None:
+        """Go by the options of a switch, whatever was passed before it."""
+        self.options = options
+        self._forget_before_switch(options.model, options.budget_tokens, over_limit=_passes(options))
+        self.given = {**self.given, **given}
+        self.missing = {name: one for name, one in self.missing.items() if name not in given}
+        self.view_given = self.view_shown = self.weighed = None
+
+    def _forget_before_switch(self, model: str | None, budget_tokens: int, *, over_limit: bool) -> None:
+        """Have a model and a budget in the place of those that were passed before a switch."""
+        instead = {"model": model, "budget": Budget(budget_tokens, over_limit=over_limit)}
+        given = {name: one for name, one in self.given.items() if name != "message_overhead"}
+        self.given = {**given, **{name: one for name, one in instead.items() if name in given}}
+
+    def _heed_switch(self, state: State, known: Mapping[str, Any]) -> Steps[None]:
+        """Follow a switch that another worker made; refuse to open a session with the model before it."""
+        if not state.switched:
+            return
+        seen = self.last_working_set
+        if seen is not None and seen.version < state.switched:
+            self._forget_before_switch(known["model"], known["budget_tokens"], over_limit=known["over_limit"])
+            self.view_given = self.view_shown = self.weighed = None
+            return
+        model = self.given.get("model")
+        if model is None or model == known["model"]:
+            return
+        event = yield from event_at(self.session, state.switched, "options")
+        if event.data.get("switch", {}).get("model") == model:
+            raise ConfigurationError(
+                phrase(
+                    f"session {self.session!r} was switched from {model!r} to {known['model']!r} at version"
+                    f" {state.switched}, and is opened with ",
+                    option("model", model),
+                    ": leave ",
+                    option("model"),
+                    f" out to go on with {known['model']!r}, and call switch({model!r}) to go back",
+                ),
+                argument="model",
+            )
 
     def _clamp_known(self, known: Mapping[str, Any]) -> Clamp | None:
         """Say which results were cut when the sizes in the log were counted."""
@@ -458,6 +499,10 @@ def _facts_of(event: Event) -> dict[str, Any] | None:
             return {}
         case _:
             return None
+
+
+def _passes(options: Options) -> bool:
+    return options.resolved is not None and options.resolved.over_limit
 
 
 def _with_room_of(options: Options, state: State, changed: AbstractSet[str]) -> State:

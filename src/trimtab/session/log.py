@@ -388,7 +388,7 @@ def oldest_messages(
             if _waits(found[first], reader):
                 unanswered.add(first)
             if limit_tokens < inf:
-                left_tokens -= reader.tokens(reader.show(event.data, event.id).message)
+                left_tokens -= reader.lasting_tokens(reader.show(event.data, event.id).message)
     return found, min(border or span.stop, span.stop)
 
 

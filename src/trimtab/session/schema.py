@@ -145,6 +145,14 @@ _CHECKED = Check(
         isinstance(value, Mapping) and all(_whole(value.get(name), 0, MOST_TOKENS) for name in CHECKED_NAMES)
     ),
 )
+_SWITCH = Check(
+    "a mapping of the model and the budget before: model, budget_tokens",
+    lambda value, at: (
+        isinstance(value, Mapping)
+        and isinstance(value.get("model"), (str, type(None)))
+        and _whole(value.get("budget_tokens"), 0, MOST_TOKENS)
+    ),
+)
 _NAMES = Check(
     "what was given, by name",
     lambda value, at: (
@@ -166,7 +174,7 @@ KINDS: Mapping[str, Mapping[str, Check]] = {
         "origin": _maybe(_ORIGIN),
         "redacted": _maybe(_FLAG),
     },
-    "options": {"options": _MAPPING},
+    "options": {"options": _MAPPING, "switch": _maybe(_SWITCH)},
     "anchors": {"anchors": _MESSAGES},
     "summary": {
         "text": _TEXT,
@@ -261,6 +269,7 @@ STATE: Mapping[str, Check] = {
     "facts": _ANSWER,
     "newest_fact": _by_now("fact"),
     "popped": _by_now("popped"),
+    "switched": _by_now("options"),
     "read": _BORDER,
     "unread": _VERSIONS,
     "usage_first": _by_now("message"),

@@ -9,7 +9,7 @@ from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.fitted import Fitted
 from trimtab._shared.checks import check_flag
 from trimtab._shared.docstrings import args_of
-from trimtab._shared.options import amakes, makes, takes
+from trimtab._shared.options import UNSET, Unset, amakes, makes, takes
 from trimtab.budget import BudgetLike
 from trimtab.context import Context
 from trimtab.counting import CounterLike
@@ -43,6 +43,7 @@ from trimtab.session.redact import Redaction, WhereLike, redact_messages
 from trimtab.session.runner import Runner, RunnerHolder
 from trimtab.session.snapshot import read_snapshot, snapshot_of
 from trimtab.session.summarize import CATCH_UP, most_for, summarize_waiting
+from trimtab.session.switch import Asked, SwitchPlan, plan_switch, switch_model
 from trimtab.session.undo import undo_decision
 from trimtab.session.view import (
     Origin,
@@ -689,6 +690,83 @@ class Session(RunnerHolder):
     async def aset_budget(self, budget: BudgetLike, /) -> None:
         """Change the budget; see `set_budget`."""
         await self._runner.arun_ahead(CATCH_UP, change_budget, budget)
+
+    def plan(
+        self,
+        model: str | None = None,
+        *,
+        budget: BudgetLike | None = None,
+        counter: CounterLike | Unset | None = UNSET,
+    ) -> SwitchPlan:
+        """Say what `switch` would do: nothing is written, and no summarizer is
+        called.
+
+        Args:
+            model: As for `switch`.
+            budget: As for `switch`.
+            counter: As for `switch`.
+        """
+        return self._runner.run(plan_switch, Asked(model, budget, counter))
+
+    async def aplan(
+        self,
+        model: str | None = None,
+        *,
+        budget: BudgetLike | None = None,
+        counter: CounterLike | Unset | None = UNSET,
+    ) -> SwitchPlan:
+        """Say what `switch` would do; see `plan`."""
+        return await self._runner.arun(plan_switch, Asked(model, budget, counter))
+
+    def switch(
+        self,
+        model: str | None = None,
+        *,
+        budget: BudgetLike | None = None,
+        counter: CounterLike | Unset | None = UNSET,
+    ) -> SwitchPlan:
+        """Go on with another model or budget, and write the summaries it needs.
+
+        After it, every message is in view or in a summary, if the session has a
+        summarizer. The wire form stays the same. The switch is stored first,
+        and each summary by itself: after an interruption, the same call writes
+        those that are missing.
+
+        Args:
+            model: The model to go on with. None: the same.
+            budget: The budget. None: the current one, but at most what the
+                model takes; if the current one is the whole window of the
+                current model, the whole window.
+            counter: What counts tokens from now on. Left out: the counter that
+                was passed to the session, or otherwise the model's own. None:
+                the model's own.
+
+        Returns:
+            The plan, with the number of summaries that were written.
+
+        Raises:
+            BudgetExceededError: What must stay does not fit; nothing was
+                changed.
+            SummaryError: The summarizer failed. The session has switched, and
+                the remaining messages go on waiting.
+            ConfigurationError: Neither model nor budget is passed, the window
+                of the model is not known and no budget is passed, or the
+                session has a Context.
+        """
+        self._runner.check_summarizer(sync_in_background=True)
+        self.drain()
+        return self._runner.run(switch_model, Asked(model, budget, counter))
+
+    async def aswitch(
+        self,
+        model: str | None = None,
+        *,
+        budget: BudgetLike | None = None,
+        counter: CounterLike | Unset | None = UNSET,
+    ) -> SwitchPlan:
+        """Go on with another model or budget; see `switch`."""
+        await self.adrain()
+        return await self._runner.arun(switch_model, Asked(model, budget, counter))
 
     def cut(self) -> int:
         """Cut the view as if over budget; return how many messages were

@@ -90,6 +90,8 @@ class State:
     """Which facts are current, and how far the log was read for them."""
     popped: int = 0
     """Version of the newest event that popped a message; 0: there is none."""
+    switched: int = 0
+    """Version of the newest event that switched the model; 0: there is none."""
     aside_tokens: int = 0
     """Tokens of all units that ever stopped being recent: what the distance between failures goes by."""
     epoch: int = 0
@@ -175,6 +177,10 @@ class State:
     def with_options(self, version: int, /) -> State:
         """Go by the options of an event."""
         return replace(self, options=version)
+
+    def with_switch(self, version: int, /) -> State:
+        """Go by the options of an event that switched the model."""
+        return replace(self, options=version, switched=version)
 
     def with_room(self, budget_tokens: int, /) -> State:
         """Go by what a context leaves, or by the budget of the options."""
@@ -382,6 +388,7 @@ class State:
             cleared=version,
             facts=FactRecord(newest=self.facts.newest, read=version + 1),
             popped=self.popped,
+            switched=self.switched,
             live=version + 1,
             cut=version + 1,
             epoch=self.epoch + 1,
@@ -503,6 +510,7 @@ class State:
             pins=translate(self.pins),
             calibration=replace(self.calibration, first=new.get(self.calibration.first, 0)),
             popped=0,  # none of those is here
+            switched=0,
         )
 
     def with_pending(self, *, tokens: int, messages: int) -> State:

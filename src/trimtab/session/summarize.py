@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from trimtab.errors import ConfigurationError, SummaryError, VersionConflictError
@@ -45,20 +45,29 @@ def is_due(core: Core, state: State) -> bool:
 def waiting_job(core: Core, working_set: WorkingSet) -> Steps[Job | None]:
     """Make the job of summarizing what waits: the oldest of it, one budget's worth at most."""
     state = working_set.state
+    if working_set.hidden:
+        units = yield from units_of_job(core.session, state, working_set.reader)
+    else:
+        units = _first_budget(working_set.shown.values(), state.room_tokens)
+    return (yield from job_of(core, working_set, units)) if units else None
+
+
+def units_of_job(session: str, state: State, reader: MessageReader) -> Steps[list[SessionUnit]]:
+    """Read the oldest units that wait, as many as one call of the summarizer is given."""
+    waiting = yield from oldest_waiting(session, state, reader=reader, limit_tokens=state.room_tokens)
+    return _first_budget(waiting, state.room_tokens)
+
+
+def _first_budget(waiting: Iterable[SessionUnit], room_tokens: int) -> list[SessionUnit]:
+    """Take the first units up to one budget's worth; one at the least."""
     units: list[SessionUnit] = []
     tokens = 0
-    if working_set.hidden:
-        waiting = yield from oldest_waiting(
-            core.session, state, reader=working_set.reader, limit_tokens=state.room_tokens
-        )
-    else:
-        waiting = list(working_set.shown.values())
     for unit in waiting:
-        if units and tokens + unit.tokens > state.room_tokens:
+        if units and tokens + unit.tokens > room_tokens:
             break
         units.append(unit)
         tokens += unit.tokens
-    return (yield from job_of(core, working_set, units)) if units else None
+    return units
 
 
 def early_job(core: Core, working_set: WorkingSet) -> Steps[Job | None]:
@@ -183,16 +192,27 @@ def summarize_waiting(core: Core) -> Steps[int]:
     seen, messages = working_set.view(), 0
     try:
         while (job := (yield from waiting_job(core, (yield from core.ready())))) is not None:
-            written = yield from try_summary(core, job)
-            if not (yield from conclude(core, job, written)):
-                if isinstance(written, SummaryError):
-                    raise written
+            if not (yield from require_summary(core, job)):
                 break  # another writer was there: what waits now is another matter
             messages += len(job.messages)
         yield from extract_waiting(core)
     finally:
         tell_gone(core, seen)
     return messages
+
+
+def require_summary(core: Core, job: Job) -> Steps[bool]:
+    """Have a summary written and put in force; False if it came too late.
+
+    Raises:
+        SummaryError: There is none; the messages wait.
+    """
+    written = yield from try_summary(core, job)
+    if (yield from conclude(core, job, written)):
+        return True
+    if isinstance(written, SummaryError):
+        raise written
+    return False
 
 
 def try_summary(core: Core, job: Job) -> Steps[Written | SummaryError]:

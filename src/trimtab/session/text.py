@@ -43,9 +43,19 @@ def _values(data: Mapping[str, Any]) -> str:
     return f", {kept:,} of {plural(checked['values'], 'value')} kept"
 
 
+def _switch(data: Mapping[str, Any]) -> str:
+    """Say which model was switched to, and what was before it."""
+    before = data.get("switch")
+    if before is None:
+        return ""
+    here, there = before["model"] or "no model", data["options"]["model"] or "no model"
+    return f"switched from {here} and {before['budget_tokens']:,} tokens to {there}: "
+
+
 _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "options": lambda data: (
-        f"{data['options']['budget_tokens']:,} tokens, counted by {data['options']['counted_by']}"
+        f"{_switch(data)}{data['options']['budget_tokens']:,} tokens,"
+        f" counted by {data['options']['counted_by']}"
     ),
     "evicted": lambda data: f"{_runs(data['units'])} from the recent messages",
     "summary": lambda data: (

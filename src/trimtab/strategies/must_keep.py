@@ -350,6 +350,21 @@ def keep_values(
     return Kept(text=f"{text}\n{line}" if line else text, checked=checked, lost=lost)
 
 
+def values_only_in(find: Finder, sources: Sequence[Source], others: Iterable[Source], /) -> list[str]:
+    """List the values of sources that no other source says word for word, the most important first.
+
+    Args:
+        find: Finds the values of a text.
+        sources: Where the values are looked for.
+        others: What may say them, too.
+
+    Raises:
+        SummaryError: The caller's function failed.
+    """
+    said = "\n".join(source.text for source in others)
+    return [value for value, _ in _find_missing(said, _values_of(find, sources))]
+
+
 def _end_earlier(text: str, limit_tokens: int, size: Callable[[str], int]) -> str | None:
     """End a text earlier, at a sentence; None where the first one alone is too long."""
     if size("") >= limit_tokens:

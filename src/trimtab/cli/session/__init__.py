@@ -37,6 +37,7 @@ from trimtab.cli.session.io import (
     write,
     write_lines,
 )
+from trimtab.cli.session.switch import plan, switch
 from trimtab.errors import BudgetExceededError
 from trimtab.formats.origin import ORIGINS, OriginName
 from trimtab.report.text import plain, plural
@@ -46,7 +47,7 @@ from trimtab.session.schema import KINDS
 from trimtab.session.text import fact_text
 from trimtab.stores import Event
 
-__all__ = ["session"]
+__all__ = ["plan", "session", "switch"]
 
 version_type = click.IntRange(min=0)
 
@@ -286,12 +287,14 @@ _EXAMPLES = {
     "import": ("import --store chats.db ada.json",),
     "list": ("list --store chats.db --output text",),
     "pin": (f"pin {_IN} EVENT_ID",),
+    "plan": (f"plan {_IN} --model gpt-4o --output text", f"plan {_IN} --budget 32k"),
     "pop": (f"pop {_IN}",),
     "recall": (f"recall {_IN} 'disk full' --output text",),
     "facts": (f"facts {_IN} --output text",),
     "redact": (f"redact {_IN} EVENT_ID", f"redact {_IN} --where '[0-9]{{16}}'"),
     "show": (f"show {_IN} --output text", f"show {_IN} --report --output text"),
     "stats": (f"stats {_IN} --output text",),
+    "switch": (f"switch {_IN} --model gpt-4o",),
     "undo": (f"undo {_IN}",),
     "unpin": (f"unpin {_IN} EVENT_ID",),
 }
