@@ -792,6 +792,7 @@ STRATEGIES = (
         ("_names_nothing", "alone > 3 and", "False and"),
         ("_amount_length", "return 2 if _AMOUNT.fullmatch(following) else 0", "return 0"),
         ("_date_length", "and at + year not in words.begins", ""),
+        ("_date_length", "and at + year not in words.begins", "and False"),
         ("_words", "if end == start - 1 and", "if"),
         ("_words", "and len(piece) <= LONGEST_VALUE:", ":"),
         ("_names_nothing", "before != at - 1 and", ""),
