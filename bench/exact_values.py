@@ -2,7 +2,9 @@
 
     python -m bench.exact_values DATA
 
-DATA is a folder with tau_airline_gpt4o.jsonl and glaive_toolcall_en.jsonl, one conversation a line.
+DATA is a folder with tau_airline_gpt4o.jsonl and glaive_toolcall_en.jsonl, one conversation a line. Beside
+them are conversations made here: 200 messages of small talk each, in which one user message of five says a
+value.
 The summarizer is a bad one, on purpose: it keeps three of ten sentences and half of the numbers, and asks no
 model. What counts as a value here is written for this bench and knows nothing of trimtab's own finder.
 """
@@ -14,6 +16,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from trimtab import BudgetExceededError, Session, fit
@@ -36,7 +39,7 @@ VALUES = re.compile(
     r"|\b\d[\d,.:/-]*\d\b"  # numbers and dates of two digits and more
     r"|\b[A-Z]{3,}\b"  # codes of airports, currencies
 )
-"""What this bench takes for a value of a user: strict kinds, of which nobody can say that they are none."""
+"""What this bench takes for a user's value: strict kinds, of which nobody can say that they are none."""
 
 
 class Lossy:
@@ -87,6 +90,42 @@ def conversations(path: Path) -> Iterator[list[Message]]:
             yield messages
 
 
+def made(count: int = 15) -> Iterator[list[Message]]:
+    """Make long conversations of two who chat; values are told at random places, each once."""
+    for seed in range(count):
+        random = Random(seed)
+        messages = list[Message]()
+        for turn in range(100):
+            said = [" ".join(random.choices(_TALK, k=random.randint(6, 14))) for _ in range(6)]
+            if random.random() < 0.2:
+                value = random.choice(_KINDS).format(1_000 + turn)
+                said[random.randrange(3)] += f", and it is {value}"
+            sentences = [f"{one.capitalize()}." for one in said]
+            messages += [
+                {"role": "user", "content": " ".join(sentences[:3])},
+                {"role": "assistant", "content": " ".join(sentences[3:])},
+            ]
+        yield messages
+
+
+_TALK = (
+    "we",
+    "talk",
+    "about",
+    "the",
+    "garden",
+    "and",
+    "weather",
+    "while",
+    "friends",
+    "come",
+    "over",
+    "with",
+    "bread",
+)
+_KINDS = ("order_{}", "a{}@x.org", "${}", "HAT{}", "{}")
+
+
 def joined(talks: Sequence[list[Message]], count: int) -> list[list[Message]]:
     """Put short conversations together, so that there is something to summarize more than once."""
     return [[one for talk in talks[at : at + count] for one in talk] for at in range(0, len(talks), count)]
@@ -116,9 +155,12 @@ def views(messages: list[Message], budget: int, counter: Any) -> Iterator[tuple[
 def main(folder: Path) -> None:
     """Print a row for each file, share and way."""
     counter = counter_for("gpt-4o")
-    files = {"tau": ("tau_airline_gpt4o.jsonl", 1), "glaive": ("glaive_toolcall_en.jsonl", 8)}
-    for name, (file, together) in files.items():
-        talks = joined(list(conversations(folder / file)), together)
+    sets = {
+        "tau": list(conversations(folder / "tau_airline_gpt4o.jsonl")),
+        "glaive": joined(list(conversations(folder / "glaive_toolcall_en.jsonl")), 8),
+        "made": list(made()),
+    }
+    for name, talks in sets.items():
         for share in SHARES:
             totals: dict[str, list[int]] = {}
             fitting = 0

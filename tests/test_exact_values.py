@@ -71,6 +71,13 @@ def restated(text: str, **options: Any) -> list[str]:
         ("Please ask Ada Lovelace or Bob's dog.", ["Ada Lovelace", "Bob"]),
         ("New York is far from Las Vegas and from The Hague.", ["York", "Las Vegas", "The Hague"]),
         ("Ada", ["Ada"]),
+        ("Please (ask Ada) Lovelace now.", ["Ada", "Lovelace"]),
+        (
+            "we met Ada Lovelace and then Bob Smith and then Carl Jones and so on and on until it was late,"
+            " and on the next day all of us went home with Zoe",
+            ["Ada Lovelace", "Bob Smith", "Carl Jones", "Zoe"],
+        ),
+        ("We met on 5 May. 2024 was good.", ["5 May", "2024"]),
         ("Order ORD-7 of sara_doe_496, flight HAT001, in v1.2.", ["ORD-7", "sara_doe_496", "HAT001", "v1.2"]),
         ("From JFK to SFO, and do NOT stop.", ["JFK", "SFO"]),
         ("It weighs 3 kg and costs 42 EUR, $1,200.50 or 20%.", ["3 kg", "42 EUR", "$1,200.50", "20%"]),
@@ -287,9 +294,11 @@ def test_a_value_that_is_too_long_does_not_keep_shorter_ones_out() -> None:
 
 
 def test_a_value_that_no_source_has_is_counted_and_not_corrected() -> None:
-    """Also one that a tool said is no invention, nor is a word that begins a sentence."""
+    """What a tool said is no invention, nor is a word that begins a sentence, nor a run that is too long."""
     messages = [user("I am Ada, and pay 42 EUR."), call("c"), result("c", "INV-8")]
-    text, report = fitted_with(messages, summarizer=lambda ms: "Ada pays 43 EUR for INV-8 and XX-1. Done so.")
+    text, report = fitted_with(
+        messages, summarizer=lambda ms: f"Ada pays 43 EUR for INV-8 and XX-1. Done so {'A1' * 200} on."
+    )
     assert report.values == SummaryCheck(values=2, missing=1, restated=1, invented=2)
     assert text.startswith("Ada pays 43 EUR for INV-8 and XX-1.")
     assert "2 invented" in report.to_text()

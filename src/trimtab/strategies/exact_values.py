@@ -1,16 +1,15 @@
 """What in a text is an exact value: a name, a number with its unit, an id, a path, a date, an address.
 
 One module for all who ask: what a summary must keep, and whether a recording kept it. It knows words and
-patterns, and neither messages nor tokens. A text is cut into words once; each is looked at once, with those
-behind it that may belong to it, so that the time is a multiple of the length of the text, whatever it says
-(a prototype of one large pattern took half a minute for 40,000 characters of "1-1-1-").
+patterns, and neither messages nor tokens. A text is cut into words once; each that is not plain is looked at
+once, with at most five behind it, so that the time is a multiple of the length of the text, whatever it says.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 __all__ = ["LONGEST_VALUE", "Finder", "fold", "says", "values_in"]
 
@@ -26,9 +25,11 @@ _MARKER = re.compile(r"\[(?:text cut by trimtab|trimtab:)[^\[\]\n]{0,200}\]")
 _LETTERS = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u04ff"
 """Signs of words that have blanks between them; Chinese and Japanese have none."""
 
+_RUN = rf"{_LETTERS}@.:/\\#$€£¥₹%‰°+~&'’*!?-"
+
 _WORD = re.compile(
     r"https?://[^\s<>\"'`()\[\]{}\u2e80-\uffef]+"
-    rf"|(?:[{_LETTERS}@.:/\\#$€£¥₹%‰°+~&'’*!?-]|,(?=\d))+"
+    rf"|[{_RUN}]+(?:,[0-9][{_RUN}]*)*"
 )
 _AFTER, _BEFORE = ".,:;!?'’*&~", ",:;!?'’*&"
 _ORDINAL = re.compile(r"\d{1,2}\.")
@@ -107,6 +108,8 @@ _MANY_CAPITALS = 0.15
 _AMOUNT = re.compile(r"[+-]?\d{1,15}(?:[.,]\d{1,15}){0,8}")
 _WITH_SIGN = re.compile(r"[$€£¥₹][+-]?\d[\d.,]{0,30}[A-Za-z]{0,3}|[+-]?\d[\d.,]{0,30}[%‰€£¥°$][CF]?")
 _SIGN_ALONE = frozenset("$€£¥₹")
+_SIGNS = _SIGN_ALONE | set("+-")
+_OF = frozenset(("of", "de"))
 _DAY = re.compile(r"\d{1,2}(?:st|nd|rd|th|\.)?")
 _YEAR = re.compile(r"[12]\d{3}")
 _DIGITS = re.compile(r"\+?\d[\d.,:/-]*\d")
@@ -117,23 +120,42 @@ _LARGE = re.compile(r"[A-ZÀ-ÞΑ-ΩА-Я](?:[a-zß-ÿα-ωа-яё]|['’][A-Z])
 _STRESSED = re.compile(r"[A-Z]{3,12}(?:-[A-Z]{2,12}){0,4}")
 
 
-class _Word(NamedTuple):
-    """A word of a text, without the signs around it."""
+@dataclass(slots=True)
+class _Words:
+    """The words of a text, without the signs around them."""
 
-    text: str
-    start: int
-    stop: int
-    """Where in the text it ends."""
-    begins: bool
-    """A sentence or a line begins with it."""
-    closed: bool
-    """A sign behind it ends what it is a part of."""
+    texts: list[str] = field(default_factory=list[str])
+    starts: list[int] = field(default_factory=list[int])
+    """Where in the text each begins."""
+    begins: set[int] = field(default_factory=set[int])
+    """Words that begin a sentence or a line."""
+    closed: set[int] = field(default_factory=set[int])
+    """Words behind which a sign ends what they are a part of."""
+    candidates: list[int] = field(default_factory=list[int])
+    """Words that are not plain: a value may begin with each."""
+    nameless: int = 0
+    """No name begins before this word: those that were read are written large and name nobody."""
+
+    def append(self, word: str, start: int, *, begins: bool) -> None:
+        """Add a word."""
+        at = len(self.texts)
+        if begins:
+            self.begins.add(at)
+        if not (word.islower() and word.isalpha()):
+            self.candidates.append(at)
+        self.texts.append(word)
+        self.starts.append(start)
+
+    def next_to(self, at: int) -> str:
+        """Return the word behind one that is not closed, or nothing."""
+        return "" if at in self.closed or at + 1 >= len(self.texts) else self.texts[at + 1]
 
 
 def values_in(text: str, /) -> list[str]:
     """List the exact values of a text, each time one is said, in order of their kinds.
 
-    A bare number of one or two digits is none: without what it counts nobody can look for it.
+    A bare number of one or two digits is none: without what it counts nobody can look for it. Names are found
+    by their capitals, so none is found in Chinese or Japanese.
 
     Args:
         text: Any text.
@@ -148,97 +170,110 @@ def values_in(text: str, /) -> list[str]:
     words = _words(text)
     large = _names_nothing(words)
     found = list[str]()
-    at = 0
-    while at < len(words):
-        word = words[at].text
-        if word.isalpha() and word.islower():  # most words
-            at += 1
+    read = 0
+    for at in words.candidates:
+        if at < read:
             continue
         first, count = _value_at(words, at, large=large)
         if first < count:
-            said = text[words[at + first].start : words[at + count - 1].stop]
+            last = at + count - 1
+            said = text[words.starts[at + first] : words.starts[last] + len(words.texts[last])]
             found.append(fold(said).removesuffix("'s").removesuffix("’s"))
-        at += max(1, count)
-    found += (fold(match[1]) for match in _CODE.finditer(text))
+        read = at + count
+    found += map(fold, _CODE.findall(text))
     if not text.isascii():
-        found += (match[0] for match in _CJK.finditer(text))
+        found += _CJK.findall(text)
     return found
 
 
-def _words(text: str) -> list[_Word]:
+def _words(text: str) -> _Words:
     """Cut a text into words; a run that is longer than any value is none, and ends what was before it."""
-    found = list[_Word]()
-    end, begins = 0, True
-    for match in _WORD.finditer(text):
-        start, stop = match.span()
-        gap = text[end:start]
-        if gap != " ":
-            begins = begins or "\n" in gap
-            if found and not found[-1].closed and (begins or gap.strip() or not gap):
-                found[-1] = found[-1]._replace(closed=True)
-        end = stop
-        if stop - start > LONGEST_VALUE:
-            begins = False
+    words = _Words()
+    at, end, begins = 0, 0, True
+    for piece in text.split(" "):
+        start, at = at, at + len(piece) + 1
+        if not piece:
             continue
-        run = match[0]
-        core = run.rstrip(_AFTER)
-        tail = run[len(core) :]
-        if tail == "." and _ORDINAL.fullmatch(run):
-            tail, core = "", run  # "5. Mai"
-        bare = core.lstrip(_BEFORE)
-        if bare:
-            at = stop - len(tail) - len(bare)
-            found.append(_Word(bare, at, at + len(bare), begins, bool(tail)))
-        begins = "." in tail or "?" in tail or "!" in tail
-    return found
+        # Most words stand alone between blanks, and need no pattern.
+        if end == start - 1 and piece.isalnum() and piece.isascii() and len(piece) <= LONGEST_VALUE:
+            words.append(piece, start, begins=begins)
+            end, begins = at - 1, False
+            continue
+        for match in _WORD.finditer(text, start, at - 1):
+            run = match[0]
+            gap, end = text[end : match.start()], match.end()
+            if gap != " ":
+                begins = begins or "\n" in gap
+                if begins or not gap or not gap.isspace():
+                    words.closed.add(len(words.texts) - 1)
+            if len(run) > LONGEST_VALUE:
+                begins = False
+                continue
+            bare, tail = (run, "") if run.isalnum() else _bare(run)
+            if bare:
+                words.append(bare, end - len(tail) - len(bare), begins=begins)
+                if tail:
+                    words.closed.add(len(words.texts) - 1)
+            begins = bool(tail) and ("." in tail or "?" in tail or "!" in tail)
+    return words
 
 
-def _names_nothing(words: Sequence[_Word]) -> bool:
+def _bare(run: str) -> tuple[str, str]:
+    """Return a run without the signs around it, and those behind it."""
+    bare = run.rstrip(_AFTER)
+    tail = run[len(bare) :]
+    if tail == "." and _ORDINAL.fullmatch(run):
+        return run, ""  # "5. Mai"
+    return bare.lstrip(_BEFORE), tail
+
+
+def _names_nothing(words: _Words) -> bool:
     """Tell whether a text writes so many words large that this names nothing."""
-    large = [word.text[0].isupper() and word.text[-1].islower() for word in words]
-    alone = sum(
-        1
-        for at, word in enumerate(words)
-        if large[at] and not word.begins and not large[at - 1] and not _is_no_name(word.text)
-    )
-    return alone > 3 and alone > _MANY_CAPITALS * len(words)
+    alone, before = 0, -1
+    for at in words.candidates:
+        word = words.texts[at]
+        if word[0].isupper() and word[-1].islower():
+            if at not in words.begins and before != at - 1 and not _is_no_name(word):
+                alone += 1
+            before = at
+    return alone > 3 and alone > _MANY_CAPITALS * len(words.texts)
 
 
-def _value_at(words: Sequence[_Word], at: int, *, large: bool) -> tuple[int, int]:
+def _value_at(words: _Words, at: int, *, large: bool) -> tuple[int, int]:
     """Say with which word from here a value begins and how many are read; none where these are the same."""
-    word = words[at].text
-    if word[0].isdigit() or word[0] in "+-$€£¥₹":
+    word = words.texts[at]
+    if word[0].isdigit() or word[0] in _SIGNS:
         return 0, _amount_length(words, at)
-    if word.lower() in _MONTHS and word[0].isupper() and (count := _date_length(words, at)):
+    if word[0].isupper() and word.lower() in _MONTHS and (count := _date_length(words, at)):
         return 0, count
     if _is_single(word):
         return 0, 1
-    if _LARGE.fullmatch(word):
+    if at >= words.nameless and _LARGE.fullmatch(word):
         return _name_at(words, at, large=large)
     return 0, 0
 
 
-def _amount_length(words: Sequence[_Word], at: int) -> int:
+def _amount_length(words: _Words, at: int) -> int:
     """Say how many words a date, a number with its unit or another value takes; 0: it is none."""
-    word = words[at].text
-    following = "" if words[at].closed or at + 1 == len(words) else words[at + 1].text
+    word, following = words.texts[at], words.next_to(at)
     if word in _SIGN_ALONE:
         return 2 if _AMOUNT.fullmatch(following) else 0
-    if following and _DAY.fullmatch(word) and (count := _date_length(words, at)):
-        return count
-    if following.lower() in _UNITS and (_AMOUNT.fullmatch(word) or _is_time(word) or word[0] in _SIGN_ALONE):
-        return 2
-    if word[0] == "+" and following[:1].isdigit():
-        return _phone_length(words, at)
+    if following:
+        lowered = following.lower()
+        may_be_day = (lowered in _MONTHS or lowered in _OF) and _DAY.fullmatch(word)
+        if may_be_day and (count := _date_length(words, at)):
+            return count
+        if lowered in _UNITS and (_AMOUNT.fullmatch(word) or _is_time(word) or word[0] in _SIGN_ALONE):
+            return 2
+        if word[0] == "+" and following[0].isdigit():
+            return _phone_length(words, at)
     return 1 if _is_single(word) else 0
 
 
-def _phone_length(words: Sequence[_Word], at: int) -> int:
+def _phone_length(words: _Words, at: int) -> int:
     """Say how many words a number takes that begins with the code of a country."""
     count = 2
-    while count < 6 and not words[at + count - 1].closed and at + count < len(words):
-        if not words[at + count].text[0].isdigit():
-            break
+    while count < 6 and words.next_to(at + count - 1)[:1].isdigit():
         count += 1
     return count
 
@@ -247,37 +282,43 @@ def _is_time(word: str) -> bool:
     return ":" in word and word.replace(":", "").isdigit()
 
 
-def _date_length(words: Sequence[_Word], at: int) -> int:
+def _date_length(words: _Words, at: int) -> int:
     """Say how many words a date takes whose day or month is there; 0: it is none."""
-    near = words[at : at + 5]
-    if near[0].closed:
+    if at in words.closed:
         return 0
-    if near[0].text.lower() in _MONTHS:  # "May 15, 2024" or "May 2024"
-        if len(near) > 1 and _YEAR.fullmatch(near[1].text):
+    near = words.texts[at : at + 5] + [""] * 4
+    count = 0
+    if near[0].lower() in _MONTHS:  # "May 15, 2024" or "May 2024"
+        if not near[1][:1].isdigit():
+            return 0
+        if _YEAR.fullmatch(near[1]):
             return 2
-        count = 2 if len(near) > 1 and _DAY.fullmatch(near[1].text) else 0
+        count = 2 if _DAY.fullmatch(near[1]) else 0
     else:  # "15 May 2024", "15th of May"
-        of = 1 if len(near) > 2 and near[1].text in ("of", "de") and not near[1].closed else 0
-        month = near[1 + of].text if len(near) > 1 + of else ""
-        count = 2 + of if month.lower() in _MONTHS and (month[:1].isupper() or of) else 0
+        of = 1 if near[1] in _OF and at + 1 not in words.closed else 0
+        if near[1 + of].lower() in _MONTHS and (of or near[1][0].isupper()):
+            count = 2 + of
     if not count:
         return 0
-    de = 1 if near[count : count + 1] and near[count].text == "de" else 0
-    year = near[count + de] if len(near) > count + de else None
+    year = count + 1 if near[count] == "de" else count
     # The comma before a year closes a word, and the date goes on behind it.
-    return count + de + 1 if year is not None and not year.begins and _YEAR.fullmatch(year.text) else count
+    return year + 1 if _YEAR.fullmatch(near[year]) and at + year not in words.begins else count
 
 
 def _is_single(word: str) -> bool:
     """Tell whether a word is a value by itself."""
+    if word.isdigit():
+        return len(word) > 2
+    if word.isupper() and _STRESSED.fullmatch(word):
+        return word.lower() not in _NO_NAMES
+    if word.isalpha():
+        return False
     if word.startswith(("http://", "https://", "www.")) or ("@" in word and _EMAIL.fullmatch(word)):
         return True
-    if _WITH_SIGN.fullmatch(word) or (len(word) > 2 and _DIGITS.fullmatch(word)):
+    if not word[0].isalpha() and (_WITH_SIGN.fullmatch(word) or (len(word) > 2 and _DIGITS.fullmatch(word))):
         return True
     if ("/" in word or "\\" in word or "." in word) and _is_path(word):
         return True
-    if _STRESSED.fullmatch(word):
-        return word.lower() not in _NO_NAMES
     return _ID.fullmatch(word) is not None and _is_id(word)
 
 
@@ -299,23 +340,22 @@ def _is_path(word: str) -> bool:
     return len(parts) > 2 or (len(parts) > 1 and word[0] in "/~.\\") or word[1:3] == ":\\"
 
 
-def _name_at(words: Sequence[_Word], at: int, *, large: bool) -> tuple[int, int]:
+def _name_at(words: _Words, at: int, *, large: bool) -> tuple[int, int]:
     """Read a name, as `_value_at`: none where a sentence only begins, or where most words are written so."""
-    count = 1
-    while count < 6 and not words[at + count - 1].closed and at + count < len(words):
-        text = words[at + count].text
+    texts, count = words.texts, 1
+    while count < 6 and (text := words.next_to(at + count - 1)):
         if not (_LARGE.fullmatch(text) or text in _PARTICLES or (len(text) == 1 and text.isupper())):
             break
         count += 1
-    begins = words[at].begins
-    alone = len(words) == 1  # an answer to "What is your name?"
+    begins = at in words.begins
+    alone = len(texts) == 1  # an answer to "What is your name?"
     first, last = 0, count
-    while last > first and (
-        _is_no_name(words[at + last - 1].text) or words[at + last - 1].text in _PARTICLES
-    ):
+    while last > first and (_is_no_name(texts[at + last - 1]) or texts[at + last - 1] in _PARTICLES):
         last -= 1
+    if not last:
+        words.nameless = at + count
     # "New York" and "Las Vegas" are names inside a sentence; "New rules" at its beginning are none.
-    while first < last and _is_no_name(words[at + first].text) and (begins or last - first == 1):
+    while first < last and _is_no_name(texts[at + first]) and (begins or last - first == 1):
         first, begins = first + 1, False
     is_name = last - first > 1 or (last > first and not large and (alone or not begins))
     return (first, last) if is_name else (0, 0)
