@@ -55,7 +55,16 @@ def _texts(html: str, pattern: str) -> list[str]:
 # Who may ask.
 
 
-PATHS = ("/", "/rows", "/message?at=0", "/text?at=0", "/search?q=belt", "/said", "/compare", "/static/inspector.js")
+PATHS = (
+    "/",
+    "/rows",
+    "/message?at=0",
+    "/text?at=0",
+    "/search?q=belt",
+    "/said",
+    "/compare",
+    "/static/inspector.js",
+)
 
 
 @pytest.mark.parametrize("path", PATHS)

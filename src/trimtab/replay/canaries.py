@@ -66,11 +66,11 @@ def plant_canaries(recording: Recording, count: int, /, *, seed: int = 0) -> Rec
     random = Random(seed)
     sentences = _sentences(random, count, said=_all_text(recording))
     found, added = list[Canary](), dict[int, list[str]]()
-    where = {slot.index: slot for slot in slots}
+    where = {slot.place: slot for slot in slots}
     for number, (kind, sentence, sought) in enumerate(sentences):
         slot = slots[min(int((number + random.random()) * len(slots) / count), len(slots) - 1)]
-        added.setdefault(slot.index, []).append(sentence)
-        found.append(Canary(kind=kind, text=sought, at=slot.index - recording.lead))
+        added.setdefault(slot.place, []).append(sentence)
+        found.append(Canary(kind=kind, text=sought, at=slot.place - recording.lead))
     messages = {
         index: recording.format.with_texts(
             recording.messages[index],
@@ -115,8 +115,8 @@ def canaries_in(form: Format, messages: Messages, /) -> list[Canary]:
     found: dict[tuple[str, str], Canary] = {}
     rules: dict[tuple[Any, ...], list[tuple[Rule, Canary]]] = {}
     for slot in _own_texts(form, messages):
-        at = slot.index
-        for value in values_in(slot.text):
+        at = slot.place
+        for value in filter(None, values_in(slot.text)):
             found.setdefault(("value", value), Canary(kind="value", text=value, at=at))
         for rule in find_rules(slot.text):
             key = ("rule", fold(rule.text))
@@ -134,7 +134,7 @@ def canaries_in(form: Format, messages: Messages, /) -> list[Canary]:
 class _Slot(NamedTuple):
     """A text of a user's own, and where it is."""
 
-    index: int
+    place: int
     path: Path
     text: str
 
@@ -155,7 +155,7 @@ def _last_texts(recording: Recording) -> Iterator[_Slot]:
     """Yield the last text of each message that has one."""
     last: _Slot | None = None
     for slot in _own_texts(recording.format, recording.messages):
-        if last is not None and last.index != slot.index:
+        if last is not None and last.place != slot.place:
             yield last
         last = slot
     if last is not None:

@@ -73,9 +73,10 @@ def texts_by_place(form: Format, messages: Messages, system: Any = None) -> Iter
         yield from _split(text)
 
 
-def _split(text: str) -> tuple[tuple[Place, str], ...]:
+def _split(text: str) -> list[tuple[Place, str]]:
     """Cut a text into what trimtab marked and what is around it."""
-    found, end = list[tuple[Place, str]](), 0
+    found: list[tuple[Place, str]] = []
+    end = 0
     for mark in _MARKED.finditer(text) if "trimtab" in text else ():
         found.append(("message", text[end : mark.start()]))
         place, body = _PLACES[mark[1]], unescape(mark[2])
@@ -84,7 +85,7 @@ def _split(text: str) -> tuple[tuple[Place, str], ...]:
         found += [(place, before), ("values", line)] if is_line else [(place, body)]
         end = mark.end()
     found.append(("message", text[end:]))
-    return tuple((place, fold(one)) for place, one in found if one.strip())
+    return [(place, fold(one)) for place, one in found if one.strip()]
 
 
 class Watch:
