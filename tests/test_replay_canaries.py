@@ -322,7 +322,7 @@ def test_values_and_rules_of_users_are_found_where_they_are_said_first() -> None
         assistant("Never use TK-12."),
         call("c0"),
         result("c0", "From now on, always use ZZZ-99."),
-        user("My budget is $800. Order ORD-7, and say thanks."),
+        user("My budget is $800. Order ORD-7, and say thanks. Do not search again."),
     ]
     found = find_canaries(read_recording(messages)).canaries
     assert {(one.kind, one.text, one.at) for one in found} == {
@@ -345,6 +345,17 @@ def test_what_users_say_is_found_in_every_form(form: str) -> None:
     messages[first] = made.with_texts(messages[first], {slot.path: "Never deploy on Fridays."})
     found = find_canaries(read_recording(messages, format=form)).canaries
     assert [(one.kind, one.at) for one in found if one.kind == "rule"] == [("rule", first)]
+
+
+def test_a_document_beside_a_users_text_is_not_the_users_own() -> None:
+    """What it says is neither planted in nor looked for."""
+    source = {"type": "text", "media_type": "text/plain", "data": "Never use TK-12."}
+    parts = [{"type": "text", "text": "Never use TK-13."}, {"type": "document", "source": source}]
+    recording = read_recording([user(parts), assistant("Yes"), user("Go on")], format="anthropic")
+    assert {one.text for one in find_canaries(recording).canaries} == {"TK-13", "Never use TK-13."}
+    planted = plant_canaries(recording, 1).messages[0]["content"]
+    assert planted[0]["text"].startswith("Never use TK-13.\n\n")
+    assert planted[1] == parts[1]
 
 
 # What is told of it.

@@ -60,7 +60,7 @@ class Sent:
 
 
 def texts_by_place(form: Format, messages: Messages, system: Any = None) -> Iterator[tuple[Place, str]]:
-    """Yield the folded texts that are sent by where they are; what a mark had escaped is as it was before.
+    """Yield the folded texts that are sent by where they are; what is in a mark is still escaped.
 
     Args:
         form: The wire form of the messages.
@@ -79,10 +79,12 @@ def _split(text: str) -> list[tuple[Place, str]]:
     end = 0
     for mark in _MARKED.finditer(text) if "trimtab" in text else ():
         found.append(("message", text[end : mark.start()]))
-        place, body = _PLACES[mark[1]], unescape(mark[2])
+        place, body = _PLACES[mark[1]], mark[2]
         before, label, line = body.rpartition(f"\n{VALUES_LABEL}")
-        is_line = place == "summary" and label and "\n" not in line
-        found += [(place, before), ("values", line)] if is_line else [(place, body)]
+        if place == "summary" and label and "\n" not in line:
+            found.append(("values", line))
+            body = before
+        found.append((place, body))
         end = mark.end()
     found.append(("message", text[end:]))
     return [(place, fold(one)) for place, one in found if one.strip()]
