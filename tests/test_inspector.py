@@ -55,7 +55,16 @@ def _texts(html: str, pattern: str) -> list[str]:
 # Who may ask.
 
 
-PATHS = ("/", "/rows", "/message?at=0", "/text?at=0", "/search?q=belt", "/compare", "/static/inspector.js")
+PATHS = (
+    "/",
+    "/rows",
+    "/message?at=0",
+    "/text?at=0",
+    "/search?q=belt",
+    "/said",
+    "/compare",
+    "/static/inspector.js",
+)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -491,6 +500,47 @@ def test_search_finds_what_left() -> None:
     assert _texts(found, r'data-jump="(\d+)"') == [str(at) for at in there]
     assert "evicted" in found
     assert "<mark>number 3</mark>" in found
+
+
+def test_what_users_say_is_listed_with_where_it_is_shown() -> None:
+    """Once each, what is lost first; what the model says and what is nobody's rule is not listed."""
+    early = "I am Bo Oudekerk. Never deploy after noon. The order is ORD-7741."
+    chat = [
+        {"role": "user", "content": early},
+        {"role": "assistant", "content": "Never use ZZZ-99."},
+        *CHAT,
+        {"role": "user", "content": "From now on, say <b>thanks</b>."},
+    ]
+    strategy = Summarize(lambda messages: "They spoke of ORD-7741.", max_summary_tokens=60)
+    fitted = fit(chat, 200, strategy=strategy, counter=CharCounter(4))
+    subject = Subject(name="chat", policies=("summarize",), fit=lambda policy, version: fitted)
+    found = _client(subject).get("/said").text
+    pattern = r'<li>.*?#(\d+)</a> <span class="role">(\w+)</span> <q>(.*?)</q> <span[^>]*>(.*?)</span>'
+    rows = _texts(found, pattern)
+    last = str(len(chat) - 1)
+    assert rows == [
+        ("0", "rule", "Never deploy after noon.", "nowhere: lost"),
+        ("0", "value", "Bo Oudekerk", "in the line behind a summary"),
+        ("0", "value", "ORD-7741", "in a summary"),
+        (last, "rule", "From now on, say &lt;b&gt;thanks&lt;/b&gt;.", "in its own message"),
+    ]
+    assert "4, of which 1 is lost" in found
+
+
+def test_a_session_says_where_it_shows_what_users_said() -> None:
+    """Messages of the log that left, and a summary that does not have their words."""
+    session = Session(200, counter=CharCounter(4), summarizer=lambda messages: "Nothing.", must_keep=None)
+    session.add({"role": "user", "content": "Never deploy after noon. My order is ORD-7741."})
+    for message in CHAT:
+        session.add(message)
+    found = _client(Subject(name="ada", policies=("default",), fit=_fit, session=session)).get("/said").text
+    rows = _texts(found, r"<q>(.*?)</q> <span[^>]*>(.*?)</span>")
+    assert rows == [("ORD-7741", "nowhere: lost"), ("Never deploy after noon.", "nowhere: lost")]
+
+
+def test_where_no_user_says_a_rule_the_page_says_so() -> None:
+    """In place of an empty list."""
+    assert "No user says a rule or an exact value here" in _client().get("/said").text
 
 
 def test_a_comparison_lists_where_two_policies_differ() -> None:

@@ -441,6 +441,24 @@ def test_the_bill_has_a_line_for_each_call(chat: str, open_page: Open) -> None:
 PAGES = ("", "?only=all", "?budget=20", "compare", "bill?policy_a=default", "search?q=belt")
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_what_users_say_is_listed_on_the_page(
+    tmp_path: Path, open_page: Open, width: int, scheme: str
+) -> None:
+    """A click lists it below the messages; a number leads to its message; nothing bars people."""
+    early = {"role": "user", "content": "Never deploy after noon. My order is ORD-7741."}
+    (tmp_path / "chat.json").write_text(json.dumps([early, *conversation(60)]), encoding="utf-8")
+    with inspector(tmp_path, "chat.json", "--budget", "500") as address:
+        page = open_page(address, width=width, scheme=scheme)
+        page.get_by_role("link", name="Rules and exact values").click()
+        rows = page.get_by_role("region", name="Rules and exact values of users").get_by_role("listitem")
+        expect(rows).to_have_count(2)
+        expect(rows.first).to_have_text("#0 value ORD-7741 nowhere: lost")
+        _check_barriers(page, axe())
+        rows.first.get_by_role("link").click()
+        expect(page.locator(".row", has_text="#0").first).to_be_visible()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_bars_people(chat: str, open_page: Open, scheme: str) -> None:

@@ -628,3 +628,12 @@ def test_what_was_remembered_of_a_function_goes_with_it() -> None:
     gc.collect()
     assert len(asked) == 3
     assert [one() for one in gone] == [None, None, None]
+
+
+def test_quotation_of_blanks_in_a_summary_is_no_value() -> None:
+    """It is counted as none, neither kept nor invented."""
+    chat = [*talk("u20 a20 u20 a20"), user("And?")]
+    strategy = Summarize(lambda messages: "They wrote ` ` twice.", max_summary_tokens=30)
+    fitted = fit(chat, 60, counter=WordCounter(), strategy=strategy)
+    assert "They wrote ` ` twice." in fitted.messages[0]["content"]
+    assert fitted.report.values is None or fitted.report.values.invented == 0

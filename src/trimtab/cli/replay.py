@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -31,8 +31,18 @@ from trimtab.errors import ConfigurationError, ContextError, FormatError, Missin
 from trimtab.models import DEFAULT_PRICING, CachePricing, find_facts, pricing_for, pricings
 from trimtab.models.prices import row_of
 from trimtab.policy import read_file
-from trimtab.replay import CallRow, Replayed, chart_page, read_recording, replay_table
+from trimtab.replay import (
+    CallRow,
+    Canary,
+    Replayed,
+    chart_page,
+    find_canaries,
+    plant_canaries,
+    read_recording,
+    replay_table,
+)
 from trimtab.replay import replay as play
+from trimtab.replay.canaries import MAX_CANARIES
 from trimtab.replay.datasets import conversations_in
 from trimtab.replay.play import prices_of
 from trimtab.replay.policies import BY_DEFAULT, WORDS, name_of, read_policy
@@ -54,6 +64,7 @@ class _Found(NamedTuple):
     label: str
     place: Place
     results: list[Replayed]
+    canaries: tuple[Canary, ...] = ()
     error: str | None = None
     is_usage: bool = False
     """Whether that is about how trimtab was called."""
@@ -78,6 +89,10 @@ class _Job:
             recording = read_recording(
                 work.value, format=self.given["format"], model=model, system=asked.system, tools=asked.tools
             )
+            if self.given["canaries"] is not None:
+                recording = plant_canaries(recording, self.given["canaries"], seed=self.given["seed"] or 0)
+            elif self.given["lost"]:
+                recording = find_canaries(recording)
             results = [
                 play(
                     recording,
@@ -93,9 +108,9 @@ class _Job:
             ]
         except ContextError as error:
             is_usage = isinstance(error, ConfigurationError | MissingExtraError)
-            return _Found(work.label, work.place, [], in_options(error), is_usage)
+            return _Found(work.label, work.place, [], error=in_options(error), is_usage=is_usage)
         kept = results if self.keeps_calls else [one.without_calls() for one in results]
-        return _Found(work.label, work.place, kept)
+        return _Found(work.label, work.place, kept, recording.canaries)
 
 
 _what = together(
@@ -138,6 +153,20 @@ _what = together(
         help=f"A file with a policy or a strategy, JSON of one, a kind, or {', '.join(WORDS)}. Repeatable.",
     ),
 )
+_survival = together(
+    click.option(
+        "--canaries",
+        type=click.IntRange(1, MAX_CANARIES),
+        metavar="N",
+        help="Plant N rules, limits, preferences, names and ids in users' messages, and count the lost ones.",
+    ),
+    click.option("--seed", type=int, metavar="N", help="Plant others, at other places. Default: 0."),
+    click.option(
+        "--lost",
+        is_flag=True,
+        help="Count the exact values and rules of users that are not in view at the end; in text, list them.",
+    ),
+)
 _checks = together(
     click.option("--chart", metavar="FILE", type=click.Path(), help="Write a page of charts as HTML."),
     click.option("--calls", is_flag=True, help="In JSON, also write what happened to each call."),
@@ -146,6 +175,12 @@ _checks = together(
         type=Number("a number from 0 to 1", lambda share: 0 <= share <= 1),
         metavar="SHARE",
         help="Fail if a smaller share of the evidence is in view when its question is asked.",
+    ),
+    click.option(
+        "--min-survival",
+        type=Number("a number from 0 to 1", lambda share: 0 <= share <= 1),
+        metavar="SHARE",
+        help="Fail if a smaller share of --canaries, or of what --lost finds, is in view at the end.",
     ),
     click.option(
         "--no-invalid", is_flag=True, help="Fail if a provider would refuse a call, or nothing can be sent."
@@ -163,6 +198,7 @@ Examples:
   trimtab replay chat.json --budget 8k --policy steady.toml --output text
   trimtab replay 'chats/*.json' --budget 8k --policy a.toml --chart costs.html
   trimtab replay spans.json --budget 32k --policy a.toml --max-cost-ratio 0.5
+  trimtab replay chat.json --budget 8k --policy a.toml --canaries 20 --min-survival 0.9
   trimtab replay --store chats.db --id ada --budget 4k --policy session
 """
 
@@ -173,6 +209,7 @@ Examples:
 @room_options
 @calibration_option
 @_what
+@_survival
 @_checks
 def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> None:
     """Compute what policies cost on recorded conversations.
@@ -182,6 +219,7 @@ def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> 
     called. Exits with 1 if a threshold is exceeded, or a conversation cannot be read.
     """
     given = with_sources(given)
+    _check_survival(given)
     asked = list(dict.fromkeys(given["policies"]))
     words = list(dict.fromkeys([given["baseline"], *asked]))
     for word in words:
@@ -211,6 +249,22 @@ def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> 
     for why in failed:
         click.echo(f"trimtab: {plain(why)}", err=True)
     sys.exit(1 if failed or len(done) < len(found) or not found else 0)
+
+
+def _check_survival(given: Mapping[str, Any]) -> None:
+    """Refuse options of canaries that have no effect.
+
+    Raises:
+        Refused: They do not go together.
+    """
+    if given["canaries"] is not None and given["lost"]:
+        raise Refused(
+            "--lost looks for what users said, and --canaries for what is planted: take one of them"
+        )
+    if given["canaries"] is None and given["seed"] is not None:
+        raise Refused("--seed is of what is planted: pass --canaries N, too")
+    if given["canaries"] is None and not given["lost"] and given["min_survival"] is not None:
+        raise Refused("--min-survival needs something to look for: pass --canaries N or --lost, too")
 
 
 def _prices(value: str | None, model: str | None) -> CachePricing:
@@ -266,14 +320,14 @@ def _work(files: Sequence[str], kind: InputKind, given: Mapping[str, Any]) -> It
                 yield (
                     _Work(label, place, [one.value for one in bodies])
                     if wrong is None
-                    else _Found(place.label(label), place, [], str(wrong.error))
+                    else _Found(place.label(label), place, [], error=str(wrong.error))
                 )
                 continue
             for one in read:
                 place = Place(named, one.line, conversation=one.name)
                 where = place.label(label)
                 if one.error is not None:
-                    yield _Found(where, place, [], in_options(one.error))
+                    yield _Found(where, place, [], error=in_options(one.error))
                 elif one.foreign is not None:
                     if notes := one.notes_at(where):
                         click.echo(notes, err=True)
@@ -287,7 +341,7 @@ def _conversations(work: _Work) -> Iterator[_Work | _Found]:
     try:
         found = conversations_in(work.value)
     except FormatError as error:
-        yield _Found(work.label, work.place, [], in_options(error))
+        yield _Found(work.label, work.place, [], error=in_options(error))
         return
     if found is None:
         yield work
@@ -358,6 +412,18 @@ def _failures(checked: Sequence[Replayed], first: Replayed, given: Mapping[str, 
             yield f"{one.policy}: no recording has questions with evidence, and --min-evidence is {least:g}"
         elif least is not None and share is not None and share < least:
             yield f"{one.policy} has {share:.1%} of the evidence in view, and --min-evidence is {least:g}"
+        yield from _lost_too_much(one, given)
+
+
+def _lost_too_much(one: Replayed, given: Mapping[str, Any]) -> Iterator[str]:
+    """Say where too little is in view of what was planted or found."""
+    share, least = one.survival.share, given["min_survival"]
+    if least is not None and share is None:
+        yield f"{one.policy}: no user says an exact value or a rule, and --min-survival is {least:g}"
+    elif least is not None and share is not None and share < least:
+        total = one.survival.total
+        said = f"{one.policy} has lost {total.lost:,} of {total.sought:,} texts of users"
+        yield f"{said}, {share:.1%} are in view, and --min-survival is {least:g}"
 
 
 def _answer(
@@ -372,7 +438,8 @@ def _answer(
     """Write the answer: a table for people, or one object for programs."""
     if output == "text":
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
-        return encode("".join(f"{clip(line, width)}\n" for line in replay_table(totals).splitlines()))
+        lines = [*replay_table(totals).splitlines(), *_lost_lines(done)]
+        return encode("".join(f"{clip(line, width)}\n" for line in lines))
 
     def data(one: Replayed, first: Replayed) -> dict[str, Any]:
         told = one.to_dict()
@@ -384,12 +451,29 @@ def _answer(
         "pricing": job.pricing.to_dict(),
         "policies": [data(one.without_calls(), totals[0]) for one in totals],
         "recordings": [
-            {**one.place.data, "policies": [data(found, one.results[0]) for found in one.results]}
+            {
+                **one.place.data,
+                "policies": [data(found, one.results[0]) for found in one.results],
+                "canaries": [asdict(canary) for canary in one.canaries],
+            }
             for one in done
         ],
         "failed": list(failed),
     }
     return json_text(answer)
+
+
+def _lost_lines(done: Sequence[_Found]) -> Iterator[str]:
+    """List what is lost, by recording, policy and message."""
+    for one in done:
+        for found in one.results:
+            by_message: dict[int, list[str]] = {}
+            for canary in found.survival.lost:
+                by_message.setdefault(canary.at, []).append(f"{canary.kind} “{canary.text}”")
+            if by_message:
+                yield from ("", f"  lost of {plain(one.label)} by {plain(found.policy)}:")
+            for at, texts in by_message.items():
+                yield f"    #{at:,}  {plain('; '.join(texts))}"
 
 
 def _write(path: str, text: str) -> None:

@@ -11,7 +11,15 @@ from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
 from trimtab._shared.design import SERIES
-from trimtab.replay.table import cells_of, in_dollars, notes_of, rooms_in, subject_of, wrongs_of
+from trimtab.replay.table import (
+    cells_of,
+    in_dollars,
+    lost_cells,
+    notes_of,
+    rooms_in,
+    subject_of,
+    wrongs_of,
+)
 from trimtab.report.html import colour, document, part, safe, sign
 from trimtab.report.text import plural, runs
 
@@ -104,6 +112,7 @@ def chart_page(
             *_list("", map(safe, notes_of(totals)[1:]), kind="note"),
             *_wrong_calls(groups),
             *_evidence_bars(totals),
+            *_lost_table(totals),
             *_recordings(groups, max_recordings),
         ]
     )
@@ -149,6 +158,8 @@ def _verdict(totals: Sequence[Replayed]) -> str:
     share = best.totals.evidence_share
     lost = f"; {share:.0%} of the evidence is in view" if share is not None else ""
     evicts = f"It evicts {_evictions(best)} messages per call"
+    total = best.survival.total
+    lost += f"; {total.lost:,} of {plural(total.sought, 'text')} of users lost" if total.sought else ""
     evicts += f", {safe(first.policy)} {_evictions(first)}{lost}." if best is not first else f"{lost}."
     head = f"Cheapest of those that send every call: {names}{told}."
     flawed = [f"“{safe(one.policy)}” {' and '.join(wrongs_of(one))}" for one in totals if not one.is_sound]
@@ -176,7 +187,7 @@ def _table(totals: Sequence[Replayed]) -> str:
     rows.sort(key=lambda row: row[:3])
     heads = [
         word
-        for word in (*_COLUMNS, "summaries", "evidence", *_FLAWS)
+        for word in (*_COLUMNS, "summaries", "evidence", "lost", *_FLAWS)
         if any(cells[word] not in ("", "-") for *_, cells in rows)
     ]
     written = []
@@ -270,6 +281,26 @@ def _evidence_bars(totals: Sequence[Replayed]) -> Iterator[str]:
     yield "<h2>Evidence in view when its question comes</h2>"
     yield '<p class="note">Of the messages that have the answer; paler: shortened or retold.</p>'
     yield f'<table class="policies"><tbody>{"".join(rows)}</tbody></table>'
+
+
+def _lost_table(totals: Sequence[Replayed]) -> Iterator[str]:
+    """Say how many canaries are lost, by round and by kind: a row a policy."""
+    cells = lost_cells(totals)
+    if not cells:
+        return
+    heads = list(dict.fromkeys(head for one in cells for head in one if head != "lost"))
+    rows = [
+        f"<tr><td>{sign(colour(place))}{safe(one['lost'])}</td>"
+        f"{''.join(_number(head, one.get(head, '')) for head in heads)}</tr>"
+        for place, one in enumerate(cells)
+    ]
+    head = "".join(f'<th scope="col" class="n">{word}</th>' for word in heads)
+    yield "<h2>Lost of what users say, word for word</h2>"
+    yield '<p class="note">By round, a fifth of the calls each; by kind at the end.</p>'
+    yield (
+        f'<table class="policies"><thead><tr><th scope="col">policy</th>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )
 
 
 # Each call.

@@ -23,6 +23,7 @@ from trimtab.replay.players import Meter, Setting, View
 from trimtab.replay.policies import PolicyLike, name_of, player_for
 from trimtab.replay.record import Messages, ModelCall, goes_on, read_recording
 from trimtab.replay.results import CallRow, Replayed, totals_of
+from trimtab.replay.survival import Watch
 from trimtab.report.text import extremes
 from trimtab.session.messages import RECALL_TAG
 from trimtab.strategies import CUT_MARKER
@@ -100,7 +101,7 @@ def replay(
         )
     stage = _Stage(setting=setting, sizing=sizing, prices=prices, cache=PromptCache(prices))
     player = player_for(policy, setting)
-    witness = Witness(recording, player)
+    witness, watch = Witness(recording, player), Watch(recording)
     rows = []
     limit_tokens = setting.limit_tokens()
     for index, call in enumerate(recording.calls):
@@ -111,6 +112,7 @@ def replay(
             limit_tokens = row.limit_tokens
         except BudgetExceededError as error:
             row = CallRow(index=index, given_messages=len(call.messages), refused=str(error))
+        watch.look(index, call, view)
         is_over, evidence = stage.passes(call, limit_tokens), witness.look(index, call, view)
         meter.reset()  # of summaries for questions that are no calls
         rows.append(replace(row, over_before=is_over, evidence=evidence))
@@ -125,6 +127,7 @@ def replay(
         models=() if model is None else (model,),
         rooms=extremes(row.limit_tokens for row in rows if row.limit_tokens is not None),
         dollars=_dollars(prices, rows),
+        survival=watch.found(),
     )
 
 

@@ -63,6 +63,22 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Canary:
+    """A text of a user that has to stay in view word for word.
+
+    Args:
+        kind: "rule", "limit", "preference", "name" or "id" of one that was planted; "rule", "limit",
+            "preference" or "value" of one that the user says in the recording.
+        text: What is looked for: a whole sentence, or the value alone.
+        at: Position of the message that says it.
+    """
+
+    kind: str
+    text: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
     """A recorded conversation.
 
@@ -72,6 +88,7 @@ class Recording:
         questions: Questions with known evidence; positions are among the messages of the last call.
         lead: How many of those messages come before the first position: the caller's system text.
         notes: What was omitted from the source, and why.
+        canaries: Texts that have to stay in view; their positions are like those of questions.
     """
 
     calls: tuple[ModelCall, ...]
@@ -79,6 +96,7 @@ class Recording:
     questions: tuple[Question, ...] = ()
     lead: int = 0
     notes: tuple[str, ...] = ()
+    canaries: tuple[Canary, ...] = ()
 
     @property
     def messages(self) -> Messages:

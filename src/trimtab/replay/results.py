@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trimtab.report.text import extremes, plain, plural
+
+if TYPE_CHECKING:
+    from trimtab.replay.record import Canary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,79 @@ class Evidence:
     def __add__(self, other: Evidence) -> Evidence:
         """Sum up both."""
         return Evidence(**_sums(asdict(self), asdict(other)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How many canaries of one kind were in view word for word at the end of a round.
+
+    Args:
+        sought: Those that had been said by then.
+        lost: Those of them that are nowhere in what was sent.
+    """
+
+    sought: int = 0
+    lost: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        """Sum up both."""
+        return Tally(sought=self.sought + other.sought, lost=self.lost + other.lost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survival:
+    """How many canaries were in view word for word, by round and by kind.
+
+    A round is a fifth of the calls, so rounds of several policies are alike.
+
+    Args:
+        rounds: For each round, a tally by kind at its last call; empty if the recording has no canaries.
+        lost: The canaries that are not in view at the last call; of several recordings none is listed.
+    """
+
+    rounds: tuple[Mapping[str, Tally], ...] = ()
+    lost: tuple[Canary, ...] = ()
+
+    @property
+    def by_kind(self) -> Mapping[str, Tally]:
+        """A tally by kind at the last call."""
+        return self.rounds[-1] if self.rounds else {}
+
+    @property
+    def by_round(self) -> tuple[Tally, ...]:
+        """A tally for each round, of all kinds."""
+        return tuple(sum(one.values(), Tally()) for one in self.rounds)
+
+    @property
+    def total(self) -> Tally:
+        """The tally at the last call, of all kinds."""
+        return sum(self.by_kind.values(), Tally())
+
+    @property
+    def share(self) -> float | None:
+        """The share that is in view at the last call; None: there are no canaries."""
+        total = self.total
+        return (total.sought - total.lost) / total.sought if total.sought else None
+
+    def __add__(self, other: Survival) -> Survival:
+        """Sum up both, round by round."""
+        if not (self.rounds and other.rounds):
+            return replace(self if self.rounds else other, lost=())
+        return Survival(
+            rounds=tuple(
+                {kind: one.get(kind, Tally()) + two.get(kind, Tally()) for kind in {**one, **two}}
+                for one, two in zip(self.rounds, other.rounds, strict=True)
+            )
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, including the share."""
+        return {
+            "share": self.share,
+            **asdict(self.total),
+            "rounds": [{kind: asdict(tally) for kind, tally in one.items()} for one in self.rounds],
+            "canaries_lost": [asdict(one) for one in self.lost],
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +306,7 @@ class Replayed:
         rooms: The smallest and the largest room of a call, in tokens; one number if it is the same for all,
             and empty if no room was given.
         dollars: The price in dollars; None if the price of the model is unknown.
+        survival: How many of the recording's canaries were in view.
     """
 
     policy: str
@@ -241,6 +318,7 @@ class Replayed:
     models: tuple[str, ...] = ()
     rooms: tuple[int, ...] = ()
     dollars: float | None = None
+    survival: Survival = Survival()
 
     def __add__(self, other: Replayed) -> Replayed:
         """Join what was found of other recordings under the same policy; rows of calls are left behind."""
@@ -253,6 +331,7 @@ class Replayed:
             models=tuple(dict.fromkeys(self.models + other.models)),
             rooms=extremes(self.rooms + other.rooms),
             dollars=_both(self.dollars, other.dollars),
+            survival=self.survival + other.survival,
         )
 
     @property
@@ -283,6 +362,7 @@ class Replayed:
             "models": list(self.models),
             "rooms": list(self.rooms),
             "dollars": self.dollars,
+            "survival": self.survival.to_dict(),
             "calls": [row.to_dict() for row in self.calls],
         }
 

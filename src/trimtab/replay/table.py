@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trimtab.models import dollars_for
+from trimtab.replay.results import Tally
 from trimtab.report.text import align, extremes, plain, plural
 
 if TYPE_CHECKING:
@@ -31,15 +32,19 @@ def replay_table(results: Sequence[Replayed], /) -> str:
         >>> print(replay_table(found).partition("  tokens")[0])
           policy          calls
     """
-    cells = [cells_of(one, results[0]) for one in results]
+    tables = [[cells_of(one, results[0]) for one in results], lost_cells(results)]
+    notes = [f"  {note}" for note in notes_of(results)]
+    return "\n\n".join("\n".join(lines) for lines in (*map(_lines, tables), notes) if lines)
+
+
+def _lines(cells: Sequence[Mapping[str, str]]) -> list[str]:
+    """Write a table, without the columns that say nothing."""
     rows = [tuple(cells[0]), *(tuple(one.values()) for one in cells)] if cells else []
     kept = [
         place for place, column in enumerate(zip(*rows, strict=True)) if not _EMPTY.issuperset(column[1:])
     ]
     shown = [tuple(row[place] for place in kept) for row in rows]
-    notes = [f"  {note}" for note in notes_of(results)]
-    lines = (line.rstrip() for line in align(shown, right=range(1, len(kept))))
-    return "\n".join([*lines, *([""] if notes else []), *notes])
+    return [line.rstrip() for line in align(shown, right=range(1, len(kept)))]
 
 
 _EMPTY = frozenset({"", "-"})
@@ -71,14 +76,41 @@ def cells_of(one: Replayed, first: Replayed, /) -> dict[str, str]:
         "shortened": _some(found.shortened),
         "retold": _some(found.retold),
         "of": _some(found.sought),
+        "lost": _lost(one.survival.total),
     }
+
+
+def lost_cells(results: Sequence[Replayed], /) -> list[dict[str, str]]:
+    """Write how many canaries are lost, by round and by kind; nothing where there are none."""
+    if not any(one.survival.total.sought for one in results):
+        return []
+    kinds = dict.fromkeys(kind for one in results for kind in one.survival.by_kind)
+    return [
+        {
+            "lost": plain(one.policy)[:40],
+            **{f"round {at}": _lost(tally) for at, tally in enumerate(one.survival.by_round, 1)},
+            **{kind: _lost(one.survival.by_kind.get(kind, Tally())) for kind in kinds},
+        }
+        for one in results
+    ]
+
+
+def _lost(tally: Tally) -> str:
+    return f"{tally.lost:,}/{tally.sought:,}" if tally.sought else ""
 
 
 def notes_of(results: Sequence[Replayed], /) -> list[str]:
     """Say of which room, model and prices a table is, and what of its words has to be known."""
     if not results:
         return []
-    return ["; ".join(subject_of(results)), _of_calls(results), *_costs(results)]
+    lost = "lost: of what users say word for word, not in view at the end; a round is a fifth of the calls"
+    has_canaries = any(one.survival.total.sought for one in results)
+    return [
+        "; ".join(subject_of(results)),
+        _of_calls(results),
+        *_costs(results),
+        *([lost] if has_canaries else []),
+    ]
 
 
 def subject_of(results: Sequence[Replayed], /) -> list[str]:

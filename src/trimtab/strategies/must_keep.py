@@ -399,7 +399,7 @@ def _find_missing(text: str, values: _Values) -> list[tuple[str, int]]:
 
 def _count_invented(find: Finder, text: str, values: _Values, sources: Sequence[Source]) -> int:
     """Count the values of a text that no source has, whoever said it and however it is written."""
-    found = {fold(value) for value in find(text)} - values.known
+    found = {fold(value) for value in find(text)} - values.known - {""}
     if not found:
         return 0
     said = fold(unescape(" ".join(source.text for source in sources))).casefold()
