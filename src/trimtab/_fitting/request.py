@@ -38,7 +38,7 @@ from trimtab.models import find_facts, model_in
 from trimtab.strategies.door import StrategyLike, check_steady, ratio_of
 
 if TYPE_CHECKING:
-    from trimtab.report import SummaryCheck
+    from trimtab.report import RuleCounts, SummaryCheck
 
 __all__ = [
     "Ask",
@@ -105,6 +105,8 @@ class Ask:
     """What the report should say."""
     checked: tuple[SummaryCheck, ...] = ()
     """What became of the values of summaries among the messages."""
+    rule_counts: RuleCounts | None = None
+    """Rules of the session that the messages are of."""
 
 
 def check(ask: Ask) -> None:
