@@ -1,4 +1,4 @@
-"""Any order of operations, in five forms: each rule that holds is in view word for word, or counted hidden."""
+"""Any order of operations, in five forms: a rule that holds is in view word for word, or counted hidden."""
 
 from __future__ import annotations
 
@@ -54,6 +54,8 @@ class Talk:
         self.summarizes, self.extracts = draw.random() < 0.5, draw.random() < 0.3
         self.said: list[tuple[Event, tuple[str, ...]]] = []
         self.open_calls: list[str] = []
+        self.is_short = False
+        """Whether its log lacks messages."""
         self.session = self.open()
 
     def options(self) -> dict[str, Any]:
@@ -135,6 +137,9 @@ class Talk:
             with contextlib.suppress(UnknownNameError):  # a snapshot without history does not have it
                 self.session.redact(self.said[at][0])
                 self.said[at] = (self.said[at][0], ())
+                if self.is_short:  # rules whose messages are not there lost words that this one says, too
+                    kept = {rule.text for rule in self.session.rules}
+                    self.said = [(one, tuple(x for x in rest if x in kept)) for one, rest in self.said]
 
     def do_pin(self) -> None:
         """Keep a message in view."""
@@ -172,7 +177,9 @@ class Talk:
     def do_restore(self) -> None:
         """Go on with what a snapshot has: all, or what is needed to go on."""
         self.name += "r"
-        data = json.loads(json.dumps(self.session.snapshot(history=self.draw.random() < 0.5)))
+        history = self.draw.random() < 0.5
+        self.is_short = self.is_short or not history
+        data = json.loads(json.dumps(self.session.snapshot(history=history)))
         self.session = Session.restore(data, store=self.store, id=self.name, **self.options())
 
     def do_clear(self) -> None:
