@@ -64,7 +64,7 @@ from trimtab.strategies.openers import without_refused
 from trimtab.strategies.rules_message import check_rules
 
 if TYPE_CHECKING:
-    from trimtab.report import Reason, SummaryCheck, Violation
+    from trimtab.report import Reason, RuleCounts, SummaryCheck, Violation
 
 __all__ = [
     "Composition",
@@ -126,6 +126,8 @@ class Policy:
     """What the report should say of what was done before."""
     checked: tuple[SummaryCheck, ...] = ()
     """What became of the values of summaries in its blocks."""
+    rule_counts: RuleCounts | None = None
+    """Rules of a session in its blocks."""
     pins: Mapping[str, Collection[int]] = field(default_factory=dict)
     """Messages that stay in blocks that may give way, by the name of the block and their places in it."""
     origin: OriginOf | None = None

@@ -19,7 +19,7 @@ from trimtab.formats import Format, Request, mapping_of
 from trimtab.strategies.drop import Strict
 
 if TYPE_CHECKING:
-    from trimtab.report import Reason, Report, SummaryCheck, Violation
+    from trimtab.report import Reason, Report, RuleCounts, SummaryCheck, Violation
 
 __all__ = ["BlockDecision", "Outcome", "mark_tokens_of"]
 
@@ -306,6 +306,11 @@ class Outcome:
     def asked_checks(self) -> tuple[SummaryCheck, ...]:
         """What became of the values of summaries among the messages."""
         return self.composition.policy.checked
+
+    @property
+    def asked_rules(self) -> RuleCounts | None:
+        """Rules of the session that the messages are of."""
+        return self.composition.policy.rule_counts
 
     @property
     def lead_count(self) -> int:

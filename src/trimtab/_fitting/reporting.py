@@ -92,6 +92,7 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         blocks_dropped=outcome.blocks_dropped(),
         planned=any(is_planned(decision.settled) for decision in decisions),
         values=add_checks((*outcome.asked_checks, *_checks_in(decisions))),
+        rules=outcome.asked_rules,
         floors_ignored=outcome.floors_ignored,
         violations=Lazy(outcome.violations),
         notes=tuple([*_notes_of(outcome, output), *unknown_notes(unknown)]),

@@ -39,7 +39,7 @@ from trimtab.strategies.door import StrategyLike, check_steady, ratio_of
 from trimtab.strategies.rules_message import check_rules
 
 if TYPE_CHECKING:
-    from trimtab.report import SummaryCheck
+    from trimtab.report import RuleCounts, SummaryCheck
 
 __all__ = [
     "Ask",
@@ -108,6 +108,8 @@ class Ask:
     """What became of the values of summaries among the messages."""
     rules: Any = None
     """Rules of the host, which are shown always."""
+    rule_counts: RuleCounts | None = None
+    """Rules of the session that the messages are of."""
 
 
 def check(ask: Ask) -> None:

@@ -23,7 +23,7 @@ from trimtab.formats import Format, Request
 if TYPE_CHECKING:
     from trimtab._fitting.objects import Written
     from trimtab._fitting.outcome import Outcome
-    from trimtab.report import Report, SummaryCheck, Violation
+    from trimtab.report import Report, RuleCounts, SummaryCheck, Violation
 
 __all__ = ["NO_MARKS", "FitOutcome", "Marks", "Settlement", "SettlementCopy"]
 
@@ -364,6 +364,11 @@ class FitOutcome(Decision[Work]):
     def asked_checks(self) -> tuple[SummaryCheck, ...]:
         """What became of the values of summaries among the messages."""
         return self.portion.ask.checked
+
+    @property
+    def asked_rules(self) -> RuleCounts | None:
+        """Rules of the session that the messages are of."""
+        return self.portion.ask.rule_counts
 
     @property
     def limit_tokens(self) -> int:

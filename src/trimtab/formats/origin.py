@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from trimtab._shared.checks import check_choice
 from trimtab.errors import ConfigurationError
 from trimtab.formats.structure import Kind
+
+if TYPE_CHECKING:
+    from trimtab.formats.base import TextSlot
 
 OriginName: TypeAlias = Literal["system", "user", "assistant", "document", "tool"]
 """Origins of text, from the highest authority to the lowest.
@@ -96,6 +99,30 @@ def origins_in(text: str, /) -> Origins:
 _BY_TRIMTAB = 'by="trimtab">'
 _MARK_CHARS = 200
 """An element that trimtab writes is no longer than that."""
+
+
+def is_passed_on(slot: TextSlot, origins: Origins, /) -> bool:
+    """Tell whether a text is not its message's own: the output of a tool, or of a document in it.
+
+    Args:
+        slot: The text.
+        origins: The origins of the message's content.
+    """
+    return slot.is_result or ("document" in origins and len(slot.path) > _OWN_DEPTH)
+
+
+_OWN_DEPTH = 3
+"""Steps from a message to a text that its author wrote, as in `content[0].text`; a document's are more."""
+
+
+def own_texts(slots: Iterable[TextSlot], origins: Origins, /) -> list[str]:
+    """List the texts of a message that its author wrote.
+
+    Args:
+        slots: All its texts.
+        origins: The origins of its content.
+    """
+    return [slot.text for slot in slots if not is_passed_on(slot, origins)]
 
 
 def lower(origins: Origins, origin: OriginName | None, /) -> Origins:

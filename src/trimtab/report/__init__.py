@@ -31,6 +31,7 @@ from trimtab.report.rows import (
     Reason,
     ResultRow,
     RowsOf,
+    RuleCounts,
     RunRow,
     RunRows,
     State,
@@ -55,6 +56,7 @@ __all__ = [
     "Reason",
     "Report",
     "ResultRow",
+    "RuleCounts",
     "RunRow",
     "State",
     "SummaryCheck",
@@ -122,6 +124,7 @@ class Report:
             text.
         values: What became of the exact values that the summaries in the request must keep, added up; None if
             none was checked.
+        rules: Rules of a session, in numbers; None if it has none.
         floors_ignored: True if the floors of the blocks together exceeded the room and were not kept.
         violations: What a provider would refuse in the input, and open calls, which are not faults; computed
             when read.
@@ -200,6 +203,8 @@ class Report:
     """What became of the exact values that the summaries in the request must keep, added up; None if none was
     checked.
     """
+    rules: RuleCounts | None = None
+    """Rules of a session, in numbers; None if it has none."""
     floors_ignored: bool = False
     """True if the floors of the blocks together exceeded the room and were not kept."""
     violations: Sequence[Violation] = ()

@@ -19,6 +19,7 @@ from trimtab.report.rows import (
     InsertedRow,
     MessageRow,
     ResultRow,
+    RuleCounts,
     RunRow,
     SummaryCheck,
     Violation,
@@ -57,7 +58,9 @@ def _fields_of(
     names = tuple(entry.name for entry in chosen)
     sequences = tuple(entry.name for entry in chosen if str(entry.type).startswith(("tuple[", "Sequence[")))
     nested = tuple(
-        entry.name for entry in chosen if str(entry.type).startswith(("Mapping[", "RunRow", "SummaryCheck"))
+        entry.name
+        for entry in chosen
+        if str(entry.type).startswith(("Mapping[", "RunRow", "SummaryCheck", "RuleCounts"))
     )
     return names, attrgetter(*names), sequences, nested
 
@@ -150,5 +153,6 @@ _READERS: dict[str, Reader] = {
     "Sequence[Violation]": _rows(Violation),
     "Mapping[str, int]": _counts,
     "SummaryCheck | None": _optional(_row(SummaryCheck)),
+    "RuleCounts | None": _optional(_row(RuleCounts)),
 }
 """By annotation, which `from __future__ import annotations` keeps as the string it was written as."""

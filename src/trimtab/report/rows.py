@@ -384,6 +384,34 @@ class SummaryCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RuleCounts:
+    """Rules of a session, in numbers.
+
+    Args:
+        in_force: Rules that hold: the host's, and those that were found.
+        in_view: Those of them that a message in view says.
+        restated: Those of them that the view restates.
+        hidden: Those of them for which there is no room in view.
+        superseded: Rules that a later one replaces.
+    """
+
+    in_force: int = 0
+    """Rules that hold: the host's, and those that were found."""
+    in_view: int = 0
+    """Those of them that a message in view says."""
+    restated: int = 0
+    """Those of them that the view restates."""
+    hidden: int = 0
+    """Those of them for which there is no room in view."""
+    superseded: int = 0
+    """Rules that a later one replaces."""
+
+    def to_dict(self) -> dict[str, int]:
+        """Return plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BlockReport:
     """What happened to one block.
 

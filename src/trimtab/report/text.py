@@ -8,7 +8,15 @@ from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from unicodedata import east_asian_width
 
-from trimtab.report.rows import FATES, NAMED_ROLES, BlockReport, MessageRow, RunRow, SummaryCheck
+from trimtab.report.rows import (
+    FATES,
+    NAMED_ROLES,
+    BlockReport,
+    MessageRow,
+    RuleCounts,
+    RunRow,
+    SummaryCheck,
+)
 
 if TYPE_CHECKING:
     from trimtab.report import Report
@@ -90,6 +98,7 @@ def facts_of(report: Report) -> list[tuple[str, str]]:
         ("after", _parts(report)),
         ("messages", f"{report.total_message_count:,} in: {fate_counts(report) or 'none'}{added}"),
         *values,
+        *([] if report.rules is None else [("rules", rules_text(report.rules))]),
     ]
 
 
@@ -103,6 +112,14 @@ def values_text(checked: SummaryCheck) -> str:
     kept = f"{checked.values - checked.lost:,} of {checked.values:,} kept in summaries"
     said = f"{kept} ({', '.join(parts)})" if parts else kept
     return f"{said}; {checked.invented:,} invented" if checked.invented else said
+
+
+def rules_text(rules: RuleCounts) -> str:
+    """Say how many rules hold, and where they are."""
+    return (
+        f"{rules.in_force:,} in force, {rules.in_view:,} in view by themselves, {rules.restated:,} restated,"
+        f" {rules.hidden:,} hidden, {rules.superseded:,} superseded"
+    )
 
 
 def verdict(report: Report) -> Line:

@@ -6,8 +6,10 @@ from trimtab._shared.lazy import public_dir
 from trimtab._shared.options import UNSET
 from trimtab.relevance.ranker import RankerLike
 from trimtab.session.hooks import HooksLike, SessionHooks
+from trimtab.session.options import FindRulesLike
 from trimtab.session.recall import RecallTool
 from trimtab.session.redact import Redaction, WhereLike
+from trimtab.session.rule_record import SessionRule
 from trimtab.session.session import Session
 from trimtab.session.switch import VERDICTS, SwitchPlan, Verdict
 from trimtab.session.view import Origin, SessionStatus, ViewDiff
@@ -16,6 +18,7 @@ from trimtab.session.zones import TokenBreakdown, Zones, allocate_zones
 __all__ = [
     "UNSET",
     "VERDICTS",
+    "FindRulesLike",
     "HooksLike",
     "Origin",
     "RankerLike",
@@ -23,6 +26,7 @@ __all__ = [
     "Redaction",
     "Session",
     "SessionHooks",
+    "SessionRule",
     "SessionStatus",
     "SwitchPlan",
     "TokenBreakdown",

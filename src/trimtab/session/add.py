@@ -17,6 +17,7 @@ from trimtab.models import CachePricing
 from trimtab.session.core import Core, new_event_id, warn
 from trimtab.session.effects import Steps
 from trimtab.session.extract import extract_if_due
+from trimtab.session.found_rules import take_rules, tell_found
 from trimtab.session.log import event_at, read_unit
 from trimtab.session.messages import SessionUnit
 from trimtab.session.plain import plain_message
@@ -141,7 +142,7 @@ def add_messages(
     lowered = [*map(working_set.reader.check_origin, plain, origins)]
     batch = _Batch(core.first_events(working_set))
     # Forgotten until everything is written: what fails in between is read from the log, which alone is right.
-    core.working_set = None
+    core.working_set, core.rules_found = None, []
     for message, event_id, origin in zip(plain, ids, lowered, strict=True):
         data: Dict = {"message": message} if origin is None else {"message": message, "origin": origin}
         yield from add_one(core, working_set, batch, data, event_id)
@@ -155,6 +156,7 @@ def add_messages(
     if done.duplicate:
         return (yield from require_stored(core, plain, ids))
     first = done.version - len(batch.events) + 1
+    tell_found(core)
     for total, limit in batch.exceeded:
         core.announce("exceeded", tokens=total)
         core.tell("on_budget_exceeded", total, limit)
@@ -179,6 +181,7 @@ def add_one(core: Core, working_set: WorkingSet, batch: _Batch, said: Dict, even
     )
     if working_set.state.user == version and data.keys() == {"message"}:
         batch.question = version, data["message"]
+    data |= take_rules(core, working_set, data, version=version, id=event_id)
     batch.added.append(len(batch.events))
     batch.events.append(core.event(working_set, "message", data, id=event_id))
     working_set.said_at = core.clock()

@@ -133,6 +133,8 @@ class Core:
         """The last view that this object returned: reported usage is for it."""
         self.clock: Callable[[], float] = time.time
         """Returns the time of an event."""
+        self.rules_found: list[str] = []
+        """Ids of the rules found in messages that are being added."""
         self.hook_errors = 0
         self.stale_summaries = 0
         self.last_failure: str | None = None
@@ -240,6 +242,8 @@ class Core:
         state = _with_room_of(options, state, changed)
         if "anchors" in changed:
             state = state.with_anchors(0)
+        if "rules" in changed:
+            state = state.with_host_rules(0)
         if not changed.isdisjoint(("counted_by", "model")):
             state = state.with_calibration(Calibration())
         if "counted_by" in changed or options.clamp != self._clamp_known(known):

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from trimtab._shared.checks import answers_later, check_parameters
 from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.report import SummaryCheck
+from trimtab.session.rule_record import SessionRule
 from trimtab.strategies.fact_extractor import Fact
 
 HookName = Literal[
@@ -19,6 +20,7 @@ HookName = Literal[
     "on_summary_checked",
     "on_error",
     "on_facts",
+    "on_rules",
 ]
 """What hooks are called."""
 
@@ -30,6 +32,7 @@ _GIVEN: Mapping[HookName, tuple[str, ...]] = {
     "on_summary_checked": ("summary", "checked", "lost"),
     "on_error": ("error",),
     "on_facts": ("messages", "facts"),
+    "on_rules": ("rules",),
 }
 """The arguments of each hook: a hook that takes fewer would fail each time, and only the log would show
 it."""
@@ -54,6 +57,7 @@ class SessionHooks:
         on_error: `(error)`: a summary or facts failed, and nothing is lost; the original error of the
             summarizer or fact extractor is its `__cause__`.
         on_facts: `(messages, facts)`: messages out of view were read, and these facts are now in use.
+        on_rules: `(rules)`: messages were added, and these rules were found in them, each a `SessionRule`.
     """
 
     on_evict: Callable[[list[Any], str], object] | None = None
@@ -63,6 +67,7 @@ class SessionHooks:
     on_summary_checked: Callable[[str, SummaryCheck, list[str]], object] | None = None
     on_error: Callable[[SummaryError], object] | None = None
     on_facts: Callable[[list[Any], list[Fact]], object] | None = None
+    on_rules: Callable[[list[SessionRule]], object] | None = None
 
     @classmethod
     def of(cls, value: Any, /) -> SessionHooks:
@@ -108,6 +113,7 @@ def hooks_by_name(hooks: SessionHooks, /) -> Mapping[HookName, Callable[..., obj
         "on_summary_checked": hooks.on_summary_checked,
         "on_error": hooks.on_error,
         "on_facts": hooks.on_facts,
+        "on_rules": hooks.on_rules,
     }
 
 

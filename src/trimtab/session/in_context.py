@@ -20,7 +20,7 @@ from trimtab.errors import (
 )
 
 if TYPE_CHECKING:
-    from trimtab.report import SummaryCheck
+    from trimtab.report import RuleCounts, SummaryCheck
     from trimtab.session.options import Options
 
 HISTORY = "history"
@@ -137,6 +137,7 @@ def request_of(
     messages: Sequence[Any],
     notes: tuple[str, ...],
     checked: tuple[SummaryCheck, ...] = (),
+    rule_counts: RuleCounts | None = None,
 ) -> Policy:
     """Return the whole request: the other blocks, and the history as the session shows it.
 
@@ -145,4 +146,4 @@ def request_of(
     made = _whole(options)
     block = next(block for block in made.blocks if block.name == HISTORY)
     made.add_block(replace(block, content=list(messages), pinned=bool(messages)), replace=True)
-    return replace(made.policy, blocks=made.blocks, notes=notes, checked=checked)
+    return replace(made.policy, blocks=made.blocks, notes=notes, checked=checked, rule_counts=rule_counts)

@@ -19,6 +19,7 @@ from trimtab.session.messages import MessageReader, SessionUnit, Summary
 from trimtab.session.options import Options
 from trimtab.session.pops import Gone, WayBack, gone_since
 from trimtab.session.recollection import RecalledUnit, Recollection, origins_of, unit_text
+from trimtab.session.rules import read_rules
 from trimtab.session.schema import CHECKED_NAMES, check_kinds, check_state
 from trimtab.session.state import Members, State
 from trimtab.session.working_set import WorkingSet
@@ -105,6 +106,10 @@ def read_working_set(session: str, version: int, state: State, options: Options)
         working_set.anchors = list((yield from event_at(session, state.anchors, "anchors")).data["anchors"])
     else:
         working_set.anchors = list(options.anchors)
+    working_set.host_rules = list(options.rules)
+    if state.host_rules:
+        working_set.host_rules = list((yield from event_at(session, state.host_rules, "rules")).data["host"])
+    working_set.rules = yield from read_rules(session, state.rules, working_set.reader)
     if state.summary:
         working_set.summary = yield from _read_summary(session, state.summary, working_set.reader)
     if state.anchor_summary:

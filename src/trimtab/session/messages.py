@@ -20,6 +20,7 @@ from trimtab.session.plain import copy_plain, holds_texts
 from trimtab.session.state import Members
 from trimtab.strategies.clamp_results import clamp_texts, text_size
 from trimtab.strategies.fact_extractor import FACTS_TAG, Fact, facts_message
+from trimtab.strategies.rules_message import RULES_TAG, found_rules_message, rules_message
 from trimtab.strategies.summarizer import SUMMARY_TAG, role_notes, summary_message
 
 if TYPE_CHECKING:
@@ -49,9 +50,11 @@ def _letters_of(name: str) -> str:
     return f"[{_UNSEEN}]*".join(name)
 
 
+_TAGS = (SUMMARY_TAG, RESULT_TAG, RECALL_TAG, FACTS_TAG, RULES_TAG)
+
 # No two repeats in a row that may match the same, and none may match `<`: each sign is looked at once.
 _IMITATION = re.compile(
-    rf"<[\s/{_UNSEEN}]*(?:{'|'.join(map(_letters_of, (SUMMARY_TAG, RESULT_TAG, RECALL_TAG, FACTS_TAG)))})",
+    rf"<[\s/{_UNSEEN}]*(?:{'|'.join(map(_letters_of, _TAGS))})",
     re.IGNORECASE,
 )
 """The beginning of what could be an element of trimtab's.
@@ -380,6 +383,14 @@ class MessageReader:
         """Write facts as a message, marked and escaped, in the role of a summary."""
         options = self.options
         return facts_message(self.format, options.summary_role, facts, trusted=options.trust_summaries)
+
+    def rules_message(self, rules: Sequence[str], /) -> Dict:
+        """Write the host's rules as a message, marked and escaped."""
+        return rules_message(self.format, rules)
+
+    def found_rules_message(self, rules: Sequence[str], /) -> Dict:
+        """Write rules that users said as a message, marked and escaped, in the role of a summary."""
+        return found_rules_message(self.format, self.options.summary_role, rules)
 
     def role_notes(self, origins: Origins, /) -> tuple[str, ...]:
         """Say that a summary or facts of these sources are not written in the role asked for."""

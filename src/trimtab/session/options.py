@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from trimtab._fitting.blocks import Block
 from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.request import check_breakpoints, counter_of
 from trimtab._shared.checks import (
+    answers_later,
+    check_choice,
     check_flag,
     check_fraction,
     check_model,
+    check_parameters,
     check_tools,
     check_trim,
     name_of,
@@ -62,7 +65,11 @@ from trimtab.strategies.must_keep import (
     check_must_keep,
     must_keep_data,
 )
+from trimtab.strategies.rules_message import check_rules
 from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, word_of
+
+if TYPE_CHECKING:
+    from trimtab.rules import Rule
 
 LEAST_BUDGET = 100
 
@@ -116,6 +123,11 @@ def session_budget(value: Any, counter: Any, tools: Any = None, /, *, model: str
 ResultRatio: TypeAlias = float | Literal["auto"] | None
 """The largest share of a view that one result may have; see `SessionOptions`."""
 
+FINDS = ("auto", "all", "off")
+
+FindRulesLike: TypeAlias = Literal["auto", "all", "off"] | Callable[[str], "Iterable[Rule | str]"]
+"""What `find_rules` may be: "auto", "all", "off", or a function of a text that returns its rules."""
+
 SummaryMode = Literal["incremental", "rolling", "anchored"]
 """How a summary is continued; see `Session`."""
 
@@ -124,6 +136,21 @@ def _anchors_given(name: str, value: Any) -> list[Any]:
     if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence):
         raise ConfigurationError(f"{name} must be a list of messages, not {value!r:.80}", argument=name)
     return [plain_message(one) for one in value]
+
+
+def _rules_given(name: str, value: Any) -> list[str]:
+    return [*check_rules(value)]
+
+
+def _finder_given(name: str, value: Any) -> FindRulesLike:
+    if callable(value):
+        if answers_later(value):
+            raise ConfigurationError(
+                f"{name} must be a synchronous function, not {value!r:.80}", argument=name
+            )
+        check_parameters(name, value, "text")
+        return cast("FindRulesLike", value)
+    return cast("FindRulesLike", check_choice(name, value, FINDS))
 
 
 def _text_given(name: str, value: Any) -> str:
@@ -206,6 +233,15 @@ class SessionOptions:
             restated if a call used it. None: nothing is looked for.
         max_kept_ratio: The largest share of a summary's room for that line,
             0 < ratio <= 1; 0.3 by default.
+        rules: Rules of the host, each a text: shown always, word for word, in a
+            message behind the system text; none by default.
+        find_rules: Whether to find rules in what users and operators write:
+            "auto", what holds beyond one answer; "all", orders for one answer,
+            too; "off", the default; or a function of a text that returns its
+            rules, as texts in it or as `trimtab.rules.Rule`. A rule whose message
+            is out of view is restated behind the anchors.
+        max_rule_tokens: Cap on the tokens of the found rules in view. None, the
+            default: 0.1 of the budget, at most 1,000.
         anchors: Messages that follow the system text and are never evicted;
             none by default.
         max_anchor_tokens: Cap on the tokens of the anchors. None, the default:
@@ -293,6 +329,9 @@ class SessionOptions:
     max_kept_ratio: Option[float] = by_default(
         DEFAULT_KEPT_RATIO, check_fraction, policy=True, before=DEFAULT_KEPT_RATIO
     )
+    rules: Option[Sequence[str], list[str]] = by_default((), _rules_given, before=[])
+    find_rules: Option[FindRulesLike] = by_default("off", _finder_given, policy=True, before="off")
+    max_rule_tokens: Option[int | None] = by_default(None, Whole(0), policy=True, before=None)
     anchors: Option[Sequence[Any]] = by_default((), _anchors_given)
     max_anchor_tokens: Option[int | None] = by_default(None, Whole(1), policy=True)
     max_summary_rounds: Option[int] = by_default(5, Whole(0))
@@ -503,6 +542,7 @@ class Options(SessionOptions):
             **values_of(self, _DATA),
             "strategy": None if self.strategy is None else self.strategy.to_dict(),
             "must_keep": None if self.keeps_by_function else must_keep_data(self.must_keep),
+            "find_rules": "off" if callable(self.find_rules) else self.find_rules,
             "budget_tokens": self.budget_tokens if self.context is None else 0,
             "over_limit": self.resolved is not None and self.resolved.over_limit,
             "counted_by": self.counted_by,
@@ -513,6 +553,7 @@ class Options(SessionOptions):
                     None if self.fact_extractor is None else extractor_word(self.fact_extractor)
                 ),
                 "must_keep": name_of(self.must_keep) if self.keeps_by_function else None,
+                "find_rules": name_of(self.find_rules) if callable(self.find_rules) else None,
                 "counter": None if self.counter is None else counter_name(self.tokens_by),
                 "context": self.context is not None,
                 "ranker": None if self.ranker is None else self.rank().word,
@@ -527,10 +568,10 @@ _AWAIT_RANKER = "await aadd(...) instead of calling add(...), and arecall(...) i
 FUNCTIONS = [
     name
     for name, about in _ABOUT.items()
-    if name == "must_keep" or (not about.kept and name not in ("budget", "format"))
+    if name in ("must_keep", "find_rules") or (not about.kept and name not in ("budget", "format"))
 ]
-"""Options that no log can store, or not always: `must_keep` may be a function. A session made with them does
-not silently continue without them (SPEC E12b)."""
+"""Options that no log can store, or not always: `must_keep` and `find_rules` may be functions. A session made
+with them does not silently continue without them (SPEC E12b)."""
 
 _DATA = [name for name, about in _ABOUT.items() if about.kept]
 """Options that a log stores unchanged."""
@@ -651,6 +692,7 @@ _INSTEAD = {
     "budget": "set_budget(tokens) changes it",
     "budget_tokens": "set_budget(tokens) changes it",
     "anchors": "set_anchors(messages) replaces them",
+    "rules": "add_rule(text) and drop_rule(id) change them",
     "context": "change the blocks of session.context, or open the session again with another one",
     "id": "fork(id=…) copies the session under another",
     "store": "fork(store=…) copies the session into another",

@@ -23,6 +23,7 @@ from trimtab.session.effects import Steps
 from trimtab.session.facts import facts_in_force, recount_facts
 from trimtab.session.log import recount_rewritten
 from trimtab.session.pops import gone_since
+from trimtab.session.rules import rules_apart
 from trimtab.session.state import State
 from trimtab.session.traces import Traces, said_elsewhere, says_nothing, without
 from trimtab.session.undo import facts_since, state_without, summaries_since
@@ -54,6 +55,8 @@ class Redaction(list[Event]):
         facts: Facts that lost their text.
         misattributed: Those of the facts that named other messages as their
             source: they were found by the overwritten words.
+        rules: Rules that lost their text, of messages that are not in this log,
+            as after a snapshot without history.
         left: Current summaries and facts that still have a number or a run of overwritten words, because
             another message says it, too.
 
@@ -78,6 +81,7 @@ class Redaction(list[Event]):
         stale: Sequence[Event] = (),
         facts: Sequence[Event] = (),
         misattributed: Sequence[Event] = (),
+        rules: Sequence[Event] = (),
         left: Sequence[Event] = (),
     ) -> None:
         super().__init__(events)
@@ -86,6 +90,7 @@ class Redaction(list[Event]):
         self.stale = tuple(stale)
         self.facts = tuple(facts)
         self.misattributed = tuple(misattributed)
+        self.rules = tuple(rules)
         self.left = tuple(left)
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,6 +106,7 @@ class Redaction(list[Event]):
                 {**_place(event), "found_by": "words" if event in self.misattributed else "source"}
                 for event in self.facts
             ],
+            "rules": [_place(event) for event in self.rules],
             "left": [{**_place(event), "kind": event.kind} for event in self.left],
         }
 
@@ -217,6 +223,8 @@ class Work:
     """Those younger than the oldest message, in force or not, oldest first."""
     facts: list[Event]
     """The same of facts."""
+    rules: list[Event]
+    """Rules of messages that are not in this log; a message of it has its own."""
     mended: list[Event] = field(default_factory=list)
     """Summaries in their new form."""
     stale: AbstractSet[int] = frozenset()
@@ -235,8 +243,9 @@ def _look_through(
         traces=Traces(patterns),
         summaries={one.version: one for one in (yield from summaries_since(core, working_set, oldest))},
         facts=(yield from facts_since(core, working_set, oldest)),
+        rules=(yield from rules_apart(core.session, working_set.rules)),
     )
-    traces, listed = work.traces, (*work.summaries.values(), *work.facts)
+    traces, listed = work.traces, (*work.summaries.values(), *work.facts, *work.rules)
     if listed:
         yield from in_turns(traces.take, map(searchable_text, targets), each=TURN)
     texts = {event.version: _words_of(event) for event in listed}
@@ -261,6 +270,7 @@ def _look_through(
         for event in work.facts
         if event.version in repeating or not ids.isdisjoint(event.data["sources"])
     ]
+    work.rules = [event for event in work.rules if event.version in repeating]
     return work
 
 
@@ -288,7 +298,8 @@ def _carry_out(core: Core, working_set: WorkingSet, work: Work, *, made: str) ->
     state, redact = working_set.state, working_set.reader.format.redact
 
     def overwrite(event: Event) -> Event:
-        return replace(event, data={**event.data, "message": redact(event.message), "redacted": True})
+        data = {name: value for name, value in event.data.items() if name != "rules"}
+        return replace(event, data={**data, "message": redact(event.message), "redacted": True})
 
     messages = yield from in_turns(overwrite, work.targets, each=TURN)
     gone = yield from gone_since(core.session, state, min(event.version for event in work.targets))
@@ -298,7 +309,8 @@ def _carry_out(core: Core, working_set: WorkingSet, work: Work, *, made: str) ->
         yield Pause(0)
     stale = [_without_text(work.summaries[version]) for version in sorted(work.stale)]
     facts = list(map(_without_text, work.forgotten))
-    rewrites = [*messages, *work.mended, *stale, *facts]
+    rules = [replace(event, data={**event.data, "rules": []}) for event in work.rules]
+    rewrites = [*messages, *work.mended, *stale, *facts, *rules]
     instead = {event.version: event for event in rewrites}
     if stale:
         working_set.state = yield from state_without(core, working_set, stale[0].version, instead)
@@ -314,6 +326,7 @@ def _carry_out(core: Core, working_set: WorkingSet, work: Work, *, made: str) ->
         "stale": stale,
         "mended": work.mended,
         "misattributed": [event for event in facts if ids.isdisjoint(event.data["sources"])],
+        "rules": rules,
         "left": left,
     }
     data = {
@@ -326,12 +339,14 @@ def _carry_out(core: Core, working_set: WorkingSet, work: Work, *, made: str) ->
     return Redaction(messages, version=done.version, **parts)
 
 
-_PARTS = ("facts", "stale", "mended", "misattributed", "left")
+_PARTS = ("facts", "stale", "mended", "misattributed", "rules", "left")
 """The data of a redaction's event other than the messages."""
 
 
 def _words_of(event: Event) -> str:
     """Return all that an extractor or a summarizer wrote of an event: a fact's kind, too."""
+    if event.kind == "rules":
+        return "\n".join(one["text"] for one in event.data["rules"])
     text: str = event.data["text"]
     return f"{text}\n{event.data['kind']}" if event.data.get("kind") else text
 

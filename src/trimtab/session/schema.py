@@ -112,6 +112,40 @@ def _by_now(kind: str, *, least: int = 0) -> Check:
     return Check(what, lambda value, at: _whole(value, least, at), kind)
 
 
+def _registered(value: Any, at: int) -> bool:
+    """Tell whether it is a rule of a register: the events that say it, and the place of the rule in each."""
+    if not isinstance(value, Mapping):
+        return False
+    return (
+        bool(value.get("said"))
+        and _list_of(_saying)(value["said"], at)
+        and all(isinstance(value[name], str) for name in ("id", "by") if name in value)
+        and _whole(value.get("times", 1), 1, MOST_TOKENS)
+        and isinstance(value.get("confirmed", False), bool)
+    )
+
+
+def _saying(value: Any, at: int) -> bool:
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        return False
+    return is_name(value[0]) and _whole(value[1], 0, MOST_TOKENS)
+
+
+def _rule(value: Any, at: int) -> bool:
+    """Tell whether it is a rule that was found, word for word."""
+    return (
+        isinstance(value, Mapping)
+        and isinstance(value.get("text"), str)
+        and isinstance(value.get("language"), str)
+        and value.get("kind") in ("rule", "limit", "preference", "order")
+        and _whole(value.get("strength"), 1, 4)
+        and _whole(value.get("start"), 0, MOST_TOKENS)
+        and all(_texts(value.get(name, ()), at) for name in ("topic", "values"))
+        and all(isinstance(value.get(name, False), bool) for name in ("forbids", "adds"))
+        and isinstance(value.get("source", ""), str)
+    )
+
+
 CHECKED_NAMES = ("values", "missing", "restated", "lost", "invented")
 """What is counted of the values that a summary must keep."""
 
@@ -153,6 +187,13 @@ _SWITCH = Check(
         and _whole(value.get("budget_tokens"), 0, MOST_TOKENS)
     ),
 )
+_RULES = Check(
+    "a list of rules, each a mapping with text, kind, strength, start and language", _list_of(_rule)
+)
+_REGISTER = Check(
+    "a list of rules, each a mapping with the events that say it and its place in each: {'said': [[id, 0]]}",
+    _list_of(_registered),
+)
 _NAMES = Check(
     "what was given, by name",
     lambda value, at: (
@@ -166,6 +207,9 @@ def _maybe(check: Check) -> Check:
     return check._replace(optional=True)
 
 
+_OF_RULES = {"rules": _maybe(_RULES), "register": _maybe(_REGISTER), "unlisted": _maybe(_COUNT)}
+"""What an event has that changes which rules hold: those in it, and the register of all."""
+
 KINDS: Mapping[str, Mapping[str, Check]] = {
     "message": {
         "message": _MAPPING,
@@ -173,7 +217,9 @@ KINDS: Mapping[str, Mapping[str, Check]] = {
         "alone": _maybe(_FLAG),
         "origin": _maybe(_ORIGIN),
         "redacted": _maybe(_FLAG),
+        **_OF_RULES,
     },
+    "rules": {"host": _maybe(_TEXTS), **_OF_RULES},
     "options": {"options": _MAPPING, "switch": _maybe(_SWITCH)},
     "anchors": {"anchors": _MESSAGES},
     "summary": {
@@ -231,6 +277,7 @@ KINDS: Mapping[str, Mapping[str, Check]] = {
             "a list of the versions of messages and of their pops, [message, pop], at least one", _spans
         ),
         "older": _earlier("popped"),
+        **_OF_RULES,
     },
     "cleared": {},
     "abridged": {"of": _COUNT},
@@ -241,7 +288,7 @@ KINDS: Mapping[str, Mapping[str, Check]] = {
         "events": _IDS,
         "stale": _IDS,
         "version": _by_now("", least=1),
-        **dict.fromkeys(("facts", "mended", "misattributed", "left"), _maybe(_IDS)),
+        **dict.fromkeys(("facts", "mended", "misattributed", "rules", "left"), _maybe(_IDS)),
     },
 }
 """What an event of a log may be, and what each kind of event holds. What is more than that nobody reads."""
@@ -250,6 +297,8 @@ STATE: Mapping[str, Check] = {
     "budget_tokens": _COUNT,
     "options": _by_now("options", least=1),
     "anchors": _by_now("anchors"),
+    "host_rules": _by_now("rules"),
+    "rules": _by_now(""),
     "summary": _by_now("summary"),
     "anchor_summary": _by_now("summary"),
     "newest_summary": _by_now("summary", least=-1),

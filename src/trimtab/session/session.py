@@ -25,9 +25,11 @@ from trimtab.session.change import (
     replace_anchors,
     set_pin,
 )
+from trimtab.session.change_rules import add_rule, drop_rule
 from trimtab.session.core import Core, new_event_id
 from trimtab.session.hooks import HooksLike
 from trimtab.session.options import (
+    FindRulesLike,
     RestoreArguments,
     SessionArguments,
     SessionOptions,
@@ -40,6 +42,7 @@ from trimtab.session.pop import pop_message
 from trimtab.session.recall import RecallTool
 from trimtab.session.recollect import recall_messages
 from trimtab.session.redact import Redaction, WhereLike, redact_messages
+from trimtab.session.rule_record import SessionRule
 from trimtab.session.runner import Runner, RunnerHolder
 from trimtab.session.snapshot import read_snapshot, snapshot_of
 from trimtab.session.summarize import CATCH_UP, most_for, summarize_waiting
@@ -151,6 +154,7 @@ class Session(RunnerHolder):
         summarizer: SummarizerLike | None = None,
         fact_extractor: FactExtractorLike | None = None,
         must_keep: MustKeepLike = None,
+        find_rules: FindRulesLike | None = None,
         counter: CounterLike | None = None,
         hooks: HooksLike | None = None,
         context: Context | None = None,
@@ -168,6 +172,7 @@ class Session(RunnerHolder):
                 functions.
             fact_extractor: The same.
             must_keep: The same, if it is a function.
+            find_rules: The same.
             counter: The same.
             hooks: The same.
             context: The same.
@@ -186,6 +191,7 @@ class Session(RunnerHolder):
             "summarizer": summarizer,
             "fact_extractor": fact_extractor,
             "must_keep": must_keep,
+            "find_rules": find_rules,
             "counter": counter,
             "hooks": hooks,
             "context": context,
@@ -382,6 +388,15 @@ class Session(RunnerHolder):
         """The facts in view, oldest first; `status` counts those without room."""
         now = self._now
         return [] if now.facts is None or not now.shows_facts else [one.fact for one in now.facts.known]
+
+    @property
+    def rules(self) -> list[SessionRule]:
+        """The host's rules, and behind them those that were found, in the order said.
+
+        Those found are at most 128 that hold, and the newest 16 of the orders
+        and of the replaced rules.
+        """
+        return self._now.listed_rules()
 
     @property
     def anchors(self) -> list[dict[str, Any]]:
@@ -861,10 +876,49 @@ class Session(RunnerHolder):
         """Replace the anchors; see `set_anchors`."""
         await self._runner.arun(replace_anchors, messages)
 
+    def add_rule(self, text: str, /) -> SessionRule:
+        """Add a rule of the host, or confirm one that was found.
+
+        A rule of the host is shown always, word for word. If a message said
+        this text, the rule that was found there is confirmed: it comes first
+        within the cap, and an order is restated as a rule is.
+
+        Args:
+            text: The rule.
+
+        Raises:
+            BudgetExceededError: It leaves no room; nothing was changed.
+        """
+        self._runner.check_summarizer()
+        return self._runner.run(add_rule, text)
+
+    async def aadd_rule(self, text: str, /) -> SessionRule:
+        """Add a rule of the host, or confirm one; see `add_rule`."""
+        return await self._runner.arun(add_rule, text)
+
+    def drop_rule(self, id: str, /) -> SessionRule:
+        """Have a rule hold no longer; return it.
+
+        What it replaced does not come back. The message that says it stays.
+
+        Args:
+            id: Its id, from `rules`.
+
+        Raises:
+            UnknownNameError: There is no such rule.
+        """
+        self._runner.check_summarizer()
+        return self._runner.run(drop_rule, id)
+
+    async def adrop_rule(self, id: str, /) -> SessionRule:
+        """Have a rule hold no longer; see `drop_rule`."""
+        return await self._runner.arun(drop_rule, id)
+
     def clear(self) -> None:
         """Start over with an empty view; the log is kept.
 
-        Anchors return to the initial ones, and the budget stays as it is.
+        Anchors and the host's rules return to the initial ones, rules that were
+        found hold no longer, and the budget stays as it is.
 
         Raises:
             BudgetExceededError: The initial anchors exceed their cap, or leave

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from trimtab._shared.steps import Pause, in_turns
@@ -27,6 +28,7 @@ from trimtab.session.log import Pages, event_at, events_at, newest_hidden, state
 from trimtab.session.messages import SessionUnit
 from trimtab.session.options import Options, as_given, given_in, missing_functions
 from trimtab.session.plain import copy_plain, plain_message
+from trimtab.session.rules import events_of_rules
 from trimtab.session.runner import Runner
 from trimtab.session.schema import check_log, check_options
 from trimtab.session.state import State
@@ -95,15 +97,17 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
 
     put(core.event(working_set, "options", {"options": core.options_data()}), front)
     state = working_set.state
-    standing: dict[Literal["anchors", "anchor_summary", "summary"], int] = {
+    standing: dict[Literal["anchors", "host_rules", "anchor_summary", "summary"], int] = {
         "anchors": state.anchors,
+        "host_rules": state.host_rules,
         "anchor_summary": state.anchor_summary,
         "summary": state.summary,
     }
     for name, at in standing.items():
         if at:
-            event = yield from event_at(core.session, at, "anchors" if name == "anchors" else "summary")
-            if name != "anchors":
+            kind = {"anchors": "anchors", "host_rules": "rules"}.get(name, "summary")
+            event = yield from event_at(core.session, at, kind)
+            if kind == "summary":
                 # It names nothing that is not there: what it covers, what it goes on from.
                 alone = {**event.data, "covers": [], "previous": 0, "older": front.newest_summary}
                 event = replace(event, data=alone)
@@ -126,9 +130,8 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
             yield Pause(0)
         new[event.version] = len(made) + 1
         put(_translate_unit(event, new), front.with_newest_of(state_of(event, core.session), new))
-    if working_set.recollection is not None:
-        event = yield from event_at(core.session, working_set.state.recollection, "recalled")
-        front = front.with_recollection(put(_translate_recollection(event, old | new), front))
+    for place, event in (yield from _of_messages(core, working_set, made, old | new)):
+        front = front.with_standing(place, put(event, front))
     last = core.event(working_set, "abridged", {"of": working_set.version})
     pending = [unit for unit in units if state.place(unit.first) == "pending"]
     then = state.with_versions(new, last=len(made) + 1).with_front_of(front)
@@ -177,6 +180,24 @@ def _facts_alone(core: Core, working_set: WorkingSet, first: int) -> Steps[list[
         data = {"facts": len(made), "messages": 0, **links}
         made.append(core.event(working_set, "facts", data))
     return made
+
+
+def _of_messages(
+    core: Core, working_set: WorkingSet, made: Sequence[Event], new: Mapping[int, int]
+) -> Steps[list[tuple[Literal["rules", "recollection"], Event]]]:
+    """Make the events that name messages of those made: rules and their register, and what was recalled.
+
+    A rule whose message is not among them stands alone.
+    """
+    listed = list[tuple[Literal["rules", "recollection"], Event]]()
+    if working_set.rules.known or working_set.rules.unlisted:
+        messages = {event.id for event in made if event.kind == "message"}
+        rules = events_of_rules(working_set.rules, messages, partial(core.event, working_set, "rules"))
+        listed += (("rules", event) for event in rules)
+    if working_set.recollection is not None:
+        event = yield from event_at(core.session, working_set.state.recollection, "recalled")
+        listed.append(("recollection", _translate_recollection(event, new)))
+    return listed
 
 
 def _units_to_keep(core: Core, working_set: WorkingSet) -> Steps[list[SessionUnit]]:

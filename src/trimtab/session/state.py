@@ -41,6 +41,10 @@ class State:
     """Version of the event with the current options."""
     anchors: int = 0
     """Version of the event with the current anchors; 0: those of the options."""
+    host_rules: int = 0
+    """Version of the event with the host's current rules; 0: those of the options."""
+    rules: int = 0
+    """Version of the event with the register of the rules that were found; 0: none was."""
     summary: int = 0
     """Version of the current summary; 0: none."""
     anchor_summary: int = 0
@@ -210,6 +214,14 @@ class State:
     def with_anchors(self, version: int, /) -> State:
         """Go by the anchors of an event; 0: by those of the options."""
         return replace(self, anchors=version, epoch=self.epoch + 1)
+
+    def with_host_rules(self, version: int, /) -> State:
+        """Go by the host's rules of an event; 0: by those of the options."""
+        return replace(self, host_rules=version, epoch=self.epoch + 1)
+
+    def with_rules(self, version: int, /) -> State:
+        """Go by the register of rules in an event."""
+        return replace(self, rules=version)
 
     def with_recollection(self, version: int, /) -> State:
         """Show what an event says was recalled."""
@@ -446,20 +458,25 @@ class State:
         """Have nothing of the conversation in view that stands up to a version."""
         return replace(self, live=version + 1, cut=version + 1)
 
-    def with_standing(self, name: Literal["anchors", "anchor_summary", "summary"], version: int) -> State:
-        """Have what always stands there at a version; a summary is the newest then."""
-        if name == "anchors":
-            return replace(self, anchors=version)
-        if name == "summary":
-            return replace(self, summary=version, newest_summary=version)
-        return replace(self, anchor_summary=version, newest_summary=version)
+    def with_standing(
+        self,
+        name: Literal["anchors", "host_rules", "rules", "recollection", "anchor_summary", "summary"],
+        version: int,
+    ) -> State:
+        """Have what stands in front of messages at a version; a summary is the newest then."""
+        places: dict[str, Any] = {name: version}
+        if name in ("anchor_summary", "summary"):
+            places["newest_summary"] = version
+        return replace(self, **places)
 
     def with_front_of(self, front: State, /) -> State:
-        """Have what another state has in front of messages: anchors, summaries, facts, what was recalled."""
+        """Have what another state has in front of messages, from anchors and rules to what was recalled."""
         return replace(
             self,
             options=front.options,
             anchors=front.anchors,
+            host_rules=front.host_rules,
+            rules=front.rules,
             anchor_summary=front.anchor_summary,
             summary=front.summary,
             newest_summary=front.newest_summary,

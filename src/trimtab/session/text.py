@@ -8,6 +8,7 @@ from typing import Any
 from trimtab.formats import detect
 from trimtab.report.text import plural, runs
 from trimtab.session.facts import fact_in
+from trimtab.session.rule_record import SessionRule
 from trimtab.stores import Event
 from trimtab.strategies.fact_extractor import Fact
 
@@ -32,6 +33,13 @@ def fact_text(fact: Fact) -> str:
     ]
     said = ", ".join(filter(None, parts))
     return f"{fact.text} ({said})" if said else fact.text
+
+
+def rule_text(rule: SessionRule) -> str:
+    """Describe a rule: where it is, its text, and what it is."""
+    of = "of the host" if rule.by == "host" else f"{rule.kind}, strength {rule.strength}"
+    times = f", said {plural(rule.times, 'time')}" if rule.times > 1 else ""
+    return f"{rule.place:<10}  {' '.join(rule.text.split())} ({of}{times}{', confirmed' * rule.confirmed})"
 
 
 def _values(data: Mapping[str, Any]) -> str:
@@ -64,6 +72,13 @@ _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
         else f"of {_runs(data['covers'])}{_values(data)}: {data['text']}"
     ),
     "recalled": lambda data: f"{_runs(data['units']) or 'nothing'} for the question in {data['question']}",
+    "rules": lambda data: (
+        f"of the host: {' '.join(data['host']) or 'none'}"
+        if "host" in data
+        else f"{plural(len(data['register']), 'rule')} found"
+        if "register" in data
+        else " ".join(one["text"] for one in data.get("rules", ())) or "removed by redact"
+    ),
     "fact": lambda data: "removed by redact" if data.get("stale") else fact_text(fact_in(data)),
     "facts": lambda data: (
         f"{data['facts']:,} from {data['messages']:,} messages"

@@ -22,7 +22,7 @@ from trimtab.conversation.validity import is_paired
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Dict, OriginName
 from trimtab.formats.origin import Origins
-from trimtab.report import SummaryCheck
+from trimtab.report import RuleCounts, SummaryCheck
 from trimtab.report.html import facts_fragment
 from trimtab.report.text import number, plural, runs
 from trimtab.session.calibration import Calibration
@@ -48,8 +48,8 @@ class Origin(NamedTuple):
     """What one message of a view shows.
 
     Args:
-        kind: "message" of the log; "recalled", earlier messages as text; "system", "anchor", "facts" or
-            "summary", which the session inserts; "shortened", which the fit itself inserts.
+        kind: "message" of the log; "recalled", earlier messages as text; "system", "rules", "anchor", "facts"
+            or "summary", which the session inserts; "shortened", which the fit itself inserts.
         versions: Versions of the messages it shows; for a summary, the version of its event.
 
     Example:
@@ -75,9 +75,9 @@ class Listed:
     """Tokens of each, where they were counted when it came."""
     units: Collection[SessionUnit]
     leading: int
-    """Messages at the front that stay: system text, anchors, facts, summary."""
+    """Messages at the front that stay: system text, rules, anchors, facts, summary."""
     stable: int
-    """Of these, those that no cut changes: system text and anchors."""
+    """Of these, those that no cut changes: system text, the host's rules and anchors."""
     pins: list[int]
     latest_user: int | None
     newest: int | None = None
@@ -141,6 +141,7 @@ def fit_working_set(
             stale=[at for at, one in enumerate(listed.origins) if not stale.isdisjoint(one.versions)],
             notes=(*_notes(working_set, listed.units), *_notes_of_calls(listed.changes), *notes),
             checked=_checks_of(working_set),
+            rule_counts=working_set.rule_counts(),
         )
     )
     return fitted_for(drive(settle_fit(work)))
@@ -161,12 +162,20 @@ def listed_view(working_set: WorkingSet) -> Listed:
     system, anchor_summary = working_set.reader.system_message(), working_set.anchor_summary
     front = [] if system is None else [system]
     origins = [Origin("system") for _ in front]
+    if working_set.host_message is not None:
+        front.append(copy_plain(working_set.host_message))
+        origins.append(Origin("rules"))
     front.extend(copy_plain(working_set.anchors))
     origins += [Origin("anchor") for _ in working_set.anchors]
     if anchor_summary is not None:
         front.append(copy_plain(anchor_summary.message))
         origins.append(Origin("summary", (anchor_summary.version,)))
     stable = len(front)
+    if working_set.rule_block is not None:
+        front.append(copy_plain(working_set.rule_block.message))
+        origins.append(
+            Origin("rules", tuple(one.version for one in working_set.rule_block.known if one.version))
+        )
     if working_set.facts is not None and working_set.shows_facts:
         front.append(copy_plain(working_set.facts.message))
         origins.append(Origin("facts"))
@@ -306,6 +315,7 @@ def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str,
         notes.append(f"A summary stands for {plural(working_set.summary.messages, 'message')}.")
     notes += _value_notes(working_set)
     notes += _role_notes(working_set)
+    notes += _rule_notes(working_set)
     notes += _fact_notes(working_set)
     units = (working_set.shown, working_set.recent)
     misplaced = sum(len(kept[one].members) for one in working_set.misplaced for kept in units if one in kept)
@@ -368,6 +378,12 @@ def _role_notes(working_set: WorkingSet) -> tuple[str, ...]:
     return working_set.reader.role_notes(origins | of_facts)
 
 
+def _rule_notes(working_set: WorkingSet) -> Iterable[str]:
+    counts = working_set.rule_counts()
+    if counts is not None and counts.hidden:
+        yield f"Rules without room in view, but in the log: {counts.hidden:,}."
+
+
 def _fact_notes(working_set: WorkingSet) -> list[str]:
     state, notes = working_set.state, []
     shown = shown_facts(working_set)
@@ -426,6 +442,8 @@ class SessionStatus:
         restated_values: Those of them in the line behind the text of a summary.
         lost_values: Those of them for which the current summaries have no room.
         invented_values: Values in the current summaries that nothing they replace has.
+        rules: Rules that hold: the host's, and those that were found.
+        hidden_rules: Those of them for which there is no room in view, in a message or restated.
     """
 
     version: int
@@ -476,6 +494,10 @@ class SessionStatus:
     """Those of them for which the current summaries have no room."""
     invented_values: int = 0
     """Values in the current summaries that nothing they replace has."""
+    rules: int = 0
+    """Rules that hold: the host's, and those that were found."""
+    hidden_rules: int = 0
+    """Those of them for which there is no room in view, in a message or restated."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -499,6 +521,7 @@ def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
     state = working_set.state
     covering = [one for one in (working_set.anchor_summary, working_set.summary) if one is not None]
     values = add_checks(one.checked for one in covering if one.checked is not None) or SummaryCheck()
+    rules = working_set.rule_counts() or RuleCounts()
     return SessionStatus(
         version=working_set.version,
         budget_tokens=state.budget_tokens,
@@ -526,6 +549,8 @@ def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
         restated_values=values.restated,
         lost_values=values.lost,
         invented_values=values.invented,
+        rules=rules.in_force,
+        hidden_rules=rules.hidden,
     )
 
 
@@ -613,7 +638,7 @@ def _all_stale(working_set: WorkingSet) -> frozenset[int]:
     state = working_set.state
     if not working_set.reader.options.binds_thinking:
         return frozenset()
-    put_in = working_set.facts or working_set.recalled or working_set.summary
+    put_in = working_set.facts or working_set.recalled or working_set.summary or working_set.rule_block
     changed = put_in or state.has_left or state.epoch or state.popped
     return frozenset(_versions_in(working_set)) if changed else _leaving_first(working_set, frozenset())
 
@@ -651,7 +676,8 @@ def _fit_in_context(
     fitted = fit_working_set(working_set, notes, stale)
     report = fitted.report
     checked = () if report.values is None else (report.values,)
-    whole: Fitted[Dict] = yield FitContext(request_of(options, fitted.messages, report.notes, checked))
+    asked = request_of(options, fitted.messages, report.notes, checked, report.rules)
+    whole: Fitted[Dict] = yield FitContext(asked)
     return whole
 
 

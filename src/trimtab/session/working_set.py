@@ -6,7 +6,7 @@ held does not grow with the conversation.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from operator import attrgetter
@@ -15,9 +15,12 @@ from typing import Any, Self
 from trimtab.conversation.order import Row, find_misplaced, row_or_before, stands_apart
 from trimtab.errors import BudgetExceededError
 from trimtab.formats import Dict
+from trimtab.report import RuleCounts
 from trimtab.session.facts import Facts
 from trimtab.session.messages import MessageReader, Read, SessionUnit, Summary
 from trimtab.session.recollection import Recalled, Recollection
+from trimtab.session.rule_record import SessionRule, count_rules, host_rule
+from trimtab.session.rules import RuleBlock, RuleBook, RuleSizes, RuleView, look_at
 from trimtab.session.state import Members, State
 from trimtab.session.zones import TokenBreakdown, Zones, limits_of, recent_target, shares
 
@@ -38,6 +41,16 @@ def _cost(tokens: int, room: int, ratio: float) -> float:
     return inf if share >= 1.0 else share / (1.0 - share) - share / (1.0 - ratio) ** 2
 
 
+def _of_rules(rules: Sequence[str], tokens: int) -> str:
+    """Name the host's rules, and what they take, for an error."""
+    named = ", ".join(f"{rule!r:.60}" for rule in rules[:_MOST_NAMED])
+    more = f" and {len(rules) - _MOST_NAMED:,} more" if len(rules) > _MOST_NAMED else ""
+    return f" ({tokens:,} of them for the rules {named}{more})"
+
+
+_MOST_NAMED = 3
+
+
 @dataclass(slots=True, kw_only=True)
 class WorkingSet:
     """A session at one version."""
@@ -45,7 +58,13 @@ class WorkingSet:
     reader: MessageReader
     state: State
     version: int
+    host_rules: list[str] = field(default_factory=list)
+    """Rules of the host, which are always shown."""
+    host_message: Dict | None = None
+    """The message they stand in."""
     anchors: list[Dict] = field(default_factory=list)
+    rules: RuleBook = field(default_factory=RuleBook)
+    """Rules that were found in messages."""
     summary: Summary | None = None
     anchor_summary: Summary | None = None
     facts: Facts | None = None
@@ -69,14 +88,27 @@ class WorkingSet:
     said_at: float | None = None
     """The time of the latest message; None: not read yet."""
     system_tokens: int = 0
+    host_rule_tokens: int = 0
     anchor_tokens: int = 0
+    _rule_sizes: RuleSizes | None = None
+    _rule_room: tuple[tuple[Any, ...], int] = ((), 0)
+    """The room of all rules when it was asked last, and for which."""
+    _rule_view: tuple[tuple[Any, ...], RuleView] = ((), RuleView())
+    """Where the rules were when it was asked last, and what was in view then."""
     _openers: tuple[State | None, frozenset[int]] = (None, frozenset())
     """What was found last, and the state at that time."""
 
     @classmethod
     def begin(cls, reader: MessageReader, state: State, *, version: int) -> Self:
         """Make a working set with only the permanent parts."""
-        begun = cls(reader=reader, state=state, version=version, anchors=list(reader.options.anchors))
+        options = reader.options
+        begun = cls(
+            reader=reader,
+            state=state,
+            version=version,
+            host_rules=list(options.rules),
+            anchors=list(options.anchors),
+        )
         begun.measure()
         return begun
 
@@ -87,14 +119,16 @@ class WorkingSet:
         reader = self.reader
         system = reader.system_message()
         self.system_tokens = reader.fixed_tokens() + (0 if system is None else reader.tokens(system))
+        self.host_message = reader.rules_message(self.host_rules) if self.host_rules else None
+        self.host_rule_tokens = 0 if self.host_message is None else reader.tokens(self.host_message)
         self.anchor_tokens = sum(map(reader.tokens, self.anchors))
         if self.anchor_summary is not None:
             self.anchor_tokens += self.anchor_summary.tokens
 
     @property
     def permanent_tokens(self) -> int:
-        """Tokens of system text, tools, framing and anchors."""
-        return self.system_tokens + self.anchor_tokens
+        """Tokens of system text, tools, framing, the host's rules and anchors."""
+        return self.system_tokens + self.host_rule_tokens + self.anchor_tokens
 
     @property
     def summary_tokens(self) -> int:
@@ -112,7 +146,7 @@ class WorkingSet:
         options, cap = self.reader.options, 0
         if options.fact_extractor is not None:
             cap = limits_of(options, self.state.budget_tokens).max_fact_tokens
-        return self.permanent_tokens + max(cap, self.fact_tokens)
+        return self.permanent_tokens + max(cap, self.fact_tokens) + self.rule_room
 
     @property
     def total_tokens(self) -> int:
@@ -123,7 +157,7 @@ class WorkingSet:
     def front_tokens(self) -> int:
         """Tokens that messages as they are do not have."""
         kept = self.recall_share * self.state.has_left
-        return self.permanent_tokens + self.fact_tokens + self.summary_tokens + kept
+        return self.permanent_tokens + self.rule_room + self.fact_tokens + self.summary_tokens + kept
 
     @property
     def recall_share(self) -> int:
@@ -167,7 +201,7 @@ class WorkingSet:
         """
         if self.summary is None:
             return False
-        tokens = self.permanent_tokens + self.summary_tokens + self.messages_tokens
+        tokens = self.permanent_tokens + self.rule_tokens + self.summary_tokens + self.messages_tokens
         if tokens <= self.state.room_tokens or not self.reader.format.rules.ordered:
             return tokens <= self.state.room_tokens
         first = next(iter(self.in_view()), None)
@@ -179,7 +213,7 @@ class WorkingSet:
         if self.facts is None:
             return False
         summary = self.summary_tokens if self.shows_summary else 0
-        tokens = self.permanent_tokens + summary + self.facts.tokens + self.messages_tokens
+        tokens = self.permanent_tokens + self.rule_tokens + summary + self.facts.tokens + self.messages_tokens
         return tokens <= self.state.room_tokens
 
     @property
@@ -187,7 +221,8 @@ class WorkingSet:
         """True if what was recalled is in view: what must stay, the summary and facts may take its room."""
         if self.recalled is None:
             return False
-        front = self.permanent_tokens + (self.summary_tokens if self.shows_summary else 0)
+        front = self.permanent_tokens + self.rule_tokens
+        front += self.summary_tokens if self.shows_summary else 0
         front += self.fact_tokens if self.shows_facts else 0
         return front + self.messages_tokens + self.recalled.tokens <= self.state.room_tokens
 
@@ -204,6 +239,7 @@ class WorkingSet:
         return TokenBreakdown(
             system=self.system_tokens,
             anchors=self.anchor_tokens,
+            rules=self.host_rule_tokens + self.rule_tokens,
             facts=self.fact_tokens if self.shows_facts else 0,
             summary=self.summary_tokens if self.shows_summary else 0,
             recent=self.messages_tokens,
@@ -225,9 +261,12 @@ class WorkingSet:
         """Refuse a permanent part that leaves no room."""
         needed, limit = self.permanent_tokens, self.most_tokens
         if needed > limit:
+            anchors = ", anchors and rules" if self.host_rules else " and anchors"
+            rules = _of_rules(self.host_rules, self.host_rule_tokens) if self.host_rules else ""
             raise BudgetExceededError(
-                f"what a session always shows (system text, tools and anchors) takes {needed:,} tokens, but"
-                f" its budget is {limit:,}: {needed - limit:,} too many. Raise the budget or shorten them",
+                f"what a session always shows (system text, tools{anchors}) takes {needed:,} tokens, but"
+                f" its budget is {limit:,}: {needed - limit:,} too many{rules}. Raise the budget or shorten"
+                " them",
                 needed_tokens=needed,
                 limit_tokens=limit,
                 block="system",
@@ -245,6 +284,98 @@ class WorkingSet:
                 limit_tokens=cap,
                 block="anchors",
             )
+
+    # -- rules that were found
+
+    @property
+    def rule_room(self) -> int:
+        """Tokens kept free for rules that a view may have to restate: of all that hold, up to their cap."""
+        if not self.rules.known:
+            return 0
+        cap = limits_of(self.reader.options, self.state.budget_tokens).max_rule_tokens
+        key = (self.rules, cap)
+        if self._rule_room[0] != key:
+            room = self._sizes_of_rules.most(self.rules, cap, orders=self._restates_orders)
+            self._rule_room = key, room
+        return self._rule_room[1]
+
+    @property
+    def rule_tokens(self) -> int:
+        """Tokens of the message that restates rules."""
+        return 0 if self.rule_block is None else self.rule_block.tokens
+
+    @property
+    def rule_block(self) -> RuleBlock | None:
+        """The rules that the view restates: those that hold and whose own message is not in it."""
+        return self.rule_view.block
+
+    @property
+    def rule_view(self) -> RuleView:
+        """Where the rules are; found anew once something came into view or went out of it."""
+        if not self.rules.known:
+            return RuleView()
+        units = self.view()
+        key = (self.rules, self.state, self.anchor_tokens, self.host_rule_tokens, tuple(units))
+        if self._rule_view[0] != key:
+            room = self.state.room_tokens - self.permanent_tokens - self.messages_tokens
+            found = look_at(
+                self.rules,
+                self._sizes_of_rules,
+                self._says(units),
+                orders=self._restates_orders,
+                room=min(self.rule_room, room),
+            )
+            self._rule_view = key, found
+        return self._rule_view[1]
+
+    def _says(self, units: Mapping[int, SessionUnit]) -> Callable[[int, str], bool]:
+        """Tell of a message whether it is in view and has a text, word for word."""
+        held = {version: unit for unit in units.values() for version in unit.members}
+
+        def says(version: int, text: str) -> bool:
+            unit = held.get(version)
+            if unit is None or not (unit.clamped or unit.escaped):
+                return unit is not None
+            newest = unit.whole if version in (self.state.user, self.state.last) else {}
+            slots = self.reader.format.texts(newest.get(version) or unit.members[version])
+            return any(text.replace("<", "&lt;") in slot.text.replace("<", "&lt;") for slot in slots)
+
+        return says
+
+    @property
+    def _sizes_of_rules(self) -> RuleSizes:
+        if self._rule_sizes is None:
+            self._rule_sizes = RuleSizes(self.reader)
+        return self._rule_sizes
+
+    @property
+    def _restates_orders(self) -> bool:
+        return self.reader.options.find_rules == "all"
+
+    def listed_rules(self) -> list[SessionRule]:
+        """List the host's rules, and behind them those that were found, in the order said."""
+        view, is_whole = self.rule_view, self.breakdown.total <= self.view_limit_tokens
+        found = (
+            SessionRule(
+                id=one.id,
+                text=one.rule.text,
+                kind=one.rule.kind,
+                strength=one.rule.strength,
+                by="found",
+                source=one.source,
+                times=one.times,
+                confirmed=one.confirmed,
+                place=view.place(one, is_whole=is_whole),
+            )
+            for one in self.rules.known
+        )
+        return [*map(host_rule, self.host_rules), *found]
+
+    def rule_counts(self) -> RuleCounts | None:
+        """Count the rules by where they are; None if there are none."""
+        if not self.host_rules and not self.rules.known:
+            return None
+        return count_rules(self.listed_rules(), unlisted=self.rules.unlisted)
 
     # -- what stays
 
@@ -443,7 +574,8 @@ class WorkingSet:
     def _is_led(self) -> bool:
         """True if something in front of all messages may come first, or any of them may."""
         options, format = self.reader.options, self.reader.format
-        anchored = any(format.kind(message) != "system" for message in self.anchors)
+        front = [*self.anchors] if self.host_message is None else [self.host_message, *self.anchors]
+        anchored = any(format.kind(message) != "system" for message in front)
         return not format.rules.ordered or anchored or options.summarizer is not None
 
     def put_aside(self, leaving: list[SessionUnit], /) -> None:
@@ -484,7 +616,8 @@ class WorkingSet:
         What stays is not among them: then what stands before it is, if that may leave. Nothing is as long as
         all that was said is in view: it is as it was said.
         """
-        summarized = any(one is not None for one in (self.summary, self.anchor_summary, self.facts))
+        inserted = (self.summary, self.anchor_summary, self.facts, self.rule_block)
+        summarized = any(one is not None for one in inserted)
         moved = self.hidden or self.out or summarized or self.reader.options.pending_first
         if not moved:
             return set()
@@ -495,9 +628,11 @@ class WorkingSet:
 
     def _rows(self, units: Mapping[int, SessionUnit]) -> list[Row]:
         """List the messages of a view in order; what stands in front of all leaves with nothing."""
-        front = [*self.anchors]
+        front = [*self.anchors] if self.host_message is None else [self.host_message, *self.anchors]
         if self.anchor_summary is not None:
             front.append(self.anchor_summary.message)
+        if self.rule_block is not None:
+            front.append(self.rule_block.message)
         if self.facts is not None and self.shows_facts:
             front.append(self.facts.message)
         ahead = [Row(-2, message) for message in front]
@@ -574,7 +709,7 @@ class WorkingSet:
     @property
     def total_messages(self) -> int:
         """How many messages a view has, with system text, anchors and the summary."""
-        put_there = (self.reader.system_message(), self.anchor_summary)
+        put_there = (self.reader.system_message(), self.host_message, self.anchor_summary, self.rule_block)
         others = (
             len(self.anchors)
             + self.shows_facts

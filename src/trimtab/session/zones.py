@@ -15,19 +15,21 @@ _RECENT = (3, 10)
 _THRESHOLD = (1, 10)
 _ANCHORS = (4, 10)
 _FACTS = (1, 10)
+_RULES = (1, 10)
+_MOST_RULE_TOKENS = 1_000
 
 
 class Zones(NamedTuple):
     """The room of each part of a session, in tokens.
 
     Args:
-        system_tokens: Room of what is always shown: system text, anchors, framing.
+        system_tokens: Room of what is always shown: system text, the host's rules, anchors, framing.
         summary_tokens: Room kept free for the summary; 0 without a summarizer.
         recent_tokens: Room for unchanged messages.
     """
 
     system_tokens: int
-    """Room of what is always shown: system text, anchors, framing."""
+    """Room of what is always shown: system text, the host's rules, anchors, framing."""
     summary_tokens: int
     """Room kept free for the summary; 0 without a summarizer."""
     recent_tokens: int
@@ -46,6 +48,7 @@ class TokenBreakdown:
         pending: Tokens of the recent messages that wait for a summary.
         recalled: Tokens of messages found for the newest question.
         facts: Tokens of the facts.
+        rules: Tokens of the host's rules, and of found rules that the view restates.
     """
 
     system: int
@@ -59,11 +62,13 @@ class TokenBreakdown:
     recalled: int = 0
     """Tokens of messages found for the newest question."""
     facts: int = 0
+    rules: int = 0
+    """Tokens of the host's rules, and of found rules that the view restates."""
 
     @property
     def total(self) -> int:
         """Tokens of the whole view."""
-        front = self.system + self.anchors + self.facts + self.summary
+        front = self.system + self.rules + self.anchors + self.facts + self.summary
         return front + self.recent + self.recalled
 
 
@@ -76,6 +81,7 @@ class Limits(NamedTuple):
     threshold_messages: int
     max_anchor_tokens: int
     max_fact_tokens: int
+    max_rule_tokens: int
 
 
 def _part(tokens: int, part: tuple[int, int]) -> int:
@@ -96,6 +102,7 @@ def limits_of(options: Options, budget_tokens: int, /) -> Limits:
         threshold_messages=options.summarize_threshold_messages,
         max_anchor_tokens=part_or(options.max_anchor_tokens, most, _ANCHORS),
         max_fact_tokens=part_or(options.max_fact_tokens, budget_tokens, _FACTS),
+        max_rule_tokens=part_or(options.max_rule_tokens, min(budget_tokens, _MOST_RULE_TOKENS * 10), _RULES),
     )
 
 

@@ -16,7 +16,7 @@ from trimtab._shared.checks import answers_later, check_parameters, is_later, na
 from trimtab.counting.shorten import cut_at_sentence
 from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.formats import Dict, Format
-from trimtab.formats.origin import Origins
+from trimtab.formats.origin import Origins, is_passed_on
 from trimtab.formats.values import REDACTED
 from trimtab.strategies.exact_values import LONGEST_VALUE, Finder, fold, says, values_in
 
@@ -190,17 +190,11 @@ def sources_of(format: Format, messages: Iterable[tuple[Dict, Origins]], /) -> l
         if said == "user" and origins.isdisjoint(("system", "user")):
             said = "assistant"  # the host lowered it
         for slot in format.texts(message):
-            # Text of a document stands deeper in its part than what the user wrote beside it.
-            passed_on = slot.is_result or ("document" in origins and len(slot.path) > _OWN_DEPTH)
-            whose = cast("Whose", "tool" if passed_on else said)
+            whose = cast("Whose", "tool" if is_passed_on(slot, origins) else said)
             found.append(_source(slot.text, whose))
         if kind == "assistant":
             found += (Source(arguments, "call") for _, arguments in format.pieces(message).calls)
     return found
-
-
-_OWN_DEPTH = 3
-"""Steps from a message to a text that its author wrote, as in `content[0].text`."""
 
 
 def _source(text: str, whose: Whose) -> Source:

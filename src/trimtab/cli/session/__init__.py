@@ -44,7 +44,7 @@ from trimtab.report.text import plain, plural
 from trimtab.session import Session
 from trimtab.session.recall import not_all
 from trimtab.session.schema import KINDS
-from trimtab.session.text import fact_text
+from trimtab.session.text import fact_text, rule_text
 from trimtab.stores import Event
 
 __all__ = ["plan", "session", "switch"]
@@ -157,6 +157,32 @@ def facts(one: Session) -> Answer:
         return "\n".join([*rows, f"without room in view: {hidden:,}"])
 
     return Answer({"facts": [fact_data(fact) for fact in known], "hidden_facts": hidden}, text)
+
+
+@session.command()
+@click.option("--hidden", is_flag=True, help="Only rules for which there is no room in view.")
+@click.option("--drop", "dropped", metavar="ID", help="Have this rule hold no longer, before the list.")
+@on_session
+def rules(one: Session, hidden: bool, dropped: str | None) -> Answer:
+    """List the rules of a session: the host's, and those found in messages, in the order said.
+
+    Each is shown (restated in the view), in view (a message in view says it), hidden (it holds, but has no
+    room), superseded (a later one replaces it), or listed (an order for one answer). `add --rule` and `add
+    --find-rules` give a session rules.
+    """
+    if dropped is not None:
+        one.drop_rule(dropped)
+    listed = [rule for rule in one.rules if not hidden or rule.place == "hidden"]
+    status = one.status()
+
+    def text() -> str:
+        rows = [f"{plain(rule.id)}  {plain(rule_text(rule))}" for rule in listed]
+        return "\n".join(
+            [*rows, f"in force: {status.rules:,}, without room in view: {status.hidden_rules:,}"]
+        )
+
+    found = {"rules": [rule.to_dict() for rule in listed], "hidden_rules": status.hidden_rules}
+    return Answer(found, text)
 
 
 def _complete_kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -438,6 +438,7 @@ def redact(one: Session, yes: bool, where: str | None, event_ids: tuple[str, ...
         "stale_summaries": done.stale,
         "stale_facts": done.facts,
         "misattributed_facts": done.misattributed,
+        "stale_rules": done.rules,
         "left": done.left,
     }
     found = {name: [event.id for event in events] for name, events in parts.items()}
@@ -448,6 +449,7 @@ def redact(one: Session, yes: bool, where: str | None, event_ids: tuple[str, ...
             (done.mended, "summary", "summaries", "mended"),
             (done.stale, "summary", "summaries", "to be written anew"),
             (done.facts, "fact", "facts", "overwritten"),
+            (done.rules, "rule", "rules", "overwritten"),
             (done.left, "text", "texts", "in force with words that other messages say, too"),
         )
         if events

@@ -36,7 +36,7 @@ from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Request, format_of
 from trimtab.report.text import clip, plain, plural
 from trimtab.session import Session
-from trimtab.session.options import session_budget
+from trimtab.session.options import FINDS, session_budget
 from trimtab.session.text import event_text
 from trimtab.stores import Event
 from trimtab.summaries import Fact
@@ -128,6 +128,24 @@ begin_options = together(
         help="Message after the system text that is never evicted. Repeatable.",
     ),
     click.option(
+        "--rule",
+        "rules",
+        metavar="TEXT",
+        multiple=True,
+        help='Rule that every view shows word for word. Repeatable; "" removes all.',
+    ),
+    click.option(
+        "--find-rules",
+        type=click.Choice(FINDS),
+        help="Find rules in messages of the user: all includes orders for one answer; off by default.",
+    ),
+    click.option(
+        "--max-rule-tokens",
+        type=click.IntRange(min=0),
+        metavar="TOKENS",
+        help="Cap on found rules in view. Default: 0.1 of the budget, at most 1,000.",
+    ),
+    click.option(
         "--breakpoints/--no-breakpoints",
         default=None,
         help="Mark each view for a prompt cache that stores marked prefixes only.",
@@ -169,6 +187,9 @@ def options_in(given: Mapping[str, Any]) -> dict[str, Any]:
         else None,
         "budget": _budget(given, asked),
         "strategy": strategy_of(given["strategy"]),
+        "rules": [one for one in given["rules"] if one] if given["rules"] else None,
+        "find_rules": given["find_rules"],
+        "max_rule_tokens": given["max_rule_tokens"],
         "breakpoints": given["breakpoints"],
         "max_result_ratio": given["max_result_ratio"],
         **{name: given[name] for name in RATIOS},
@@ -304,6 +325,8 @@ def say_missing(session: Session, *, adds: bool = False) -> None:
     if "fact_extractor" in missing:
         effect = "what leaves is read by who opens it with one" if adds else "the view stays as it was"
         told.append(f"it has the fact extractor {missing['fact_extractor']}, not asked here: {effect}")
+    if "find_rules" in missing:
+        told.append(f"it finds rules with {missing['find_rules']}, so none are found here")
     if "on_trim" in missing:
         told.append(f"what its on_trim ({missing['on_trim']}) takes out of a view is in this one")
     if "hooks" in missing:
