@@ -433,7 +433,6 @@ SESSIONS = (
         ("best_facts", "_above_others(known, named, chain.first)", "by_rank(known)"),
         ("_above_others", "one.place <= low", "True"),
         ("_above_others", "one.place >= high", "True"),
-        ("_above_others", "if newest else before", "if newest else 0"),
         ("best_facts", "if suffices(above):", "if True:"),
         ("names_of_best", "or not best.is_complete", ""),
         ("facts_in_force", "- {old for version, old in newer.items() if version in answered}", ""),

@@ -235,7 +235,7 @@ def best_facts(
 
 
 def by_rank(facts: Iterable[KnownFact]) -> list[KnownFact]:
-    """Sort facts, the best first: of those of one worth, the oldest and the newest take turns."""
+    """Sort facts, the best first; of equal ones the oldest and the newest take turns."""
     best = list[KnownFact]()
     in_order = sorted(facts, key=lambda one: (one.worth, one.age))
     for _, group in groupby(in_order, key=lambda one: one.worth):
