@@ -174,6 +174,7 @@ def test_a_session_asks_it_beside_a_summarizer() -> None:
             counter=WordCounter(),
             fact_extractor=OpenAIFactExtractor("m", client=client, budget=BUDGET),
             summarizer=OpenAISummarizer("m", client=other, budget=BUDGET),
+            must_keep=None,
         )
         ids = [session.add(user(f"n{at} {words(9)}")).id for at in range(80)]
         assert [(fact.text, list(fact.sources)) for fact in session.facts] == [("Ada's cat is 7", [ids[0]])]

@@ -257,6 +257,22 @@ def test_what_is_in_view_are_the_best_of_all_facts_of_the_log(answers: int) -> N
     check(Session.restore(session.snapshot(), fact_extractor=extractor, counter=WORDS))
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_with_a_larger_cap_the_best_of_all_facts_are_in_view(again: bool) -> None:
+    """The named ones are too few then, or of the newest none is of the rank it had; all answers are read."""
+    answers = [numbered(at, at + 5) for at in range(0, 80, 5)]
+    answers += [numbered(57, 80)] if again else [numbered(at, at + 5) for at in range(80, 115, 5)]
+    session = session_with(extractor := told(*answers), store=MemoryStore(), id="s")
+    asked(session, extractor, len(answers))
+    given: dict[str, Any] = {"fact_extractor": extractor, "counter": WORDS, "max_fact_tokens": 160}
+    session = Session(store=session.store, id="s", **given)
+    session.set_budget(600)
+    best = [one.data["text"] for one in ranking(list(session.history(kinds=None)))]
+    shown = texts(session)
+    assert 40 < len(shown) < len(best)
+    assert sorted(shown) == sorted(best[: len(shown)])
+
+
 def test_opening_a_session_reads_no_more_for_a_long_log() -> None:
     """The answers since the best were named, and these."""
     costs = []

@@ -225,17 +225,17 @@ def best_facts(
         named = yield from chain.read_best()
         known = [*found, *filter(chain.has, named)]
         if chain.names_all:
-            return BestFacts(ranked(known), is_complete=True)
+            return BestFacts(by_rank(known), is_complete=True)
         above = _above_others(known, named, chain.first)
         if suffices(above):
             return BestFacts(above, is_complete=False)
         while (answer := (yield from chain.next())) is not None:
             found += answer
-    return BestFacts(ranked(found), is_complete=True)
+    return BestFacts(by_rank(found), is_complete=True)
 
 
-def ranked(facts: Iterable[KnownFact]) -> list[KnownFact]:
-    """Sort facts, the best first: of those of one worth, the oldest and the newest take turns."""
+def by_rank(facts: Iterable[KnownFact]) -> list[KnownFact]:
+    """Sort facts, the best first; of equal ones the oldest and the newest take turns."""
     best = list[KnownFact]()
     in_order = sorted(facts, key=lambda one: (one.worth, one.age))
     for _, group in groupby(in_order, key=lambda one: one.worth):
@@ -269,7 +269,7 @@ def _above_others(known: Collection[KnownFact], named: Sequence[KnownFact], befo
     low, high = oldest[-1].place, newest[-1].place if newest else before
     equal = sorted((one for one in known if one.worth == worth), key=lambda one: one.age)
     return [
-        *ranked(one for one in known if one.worth < worth),
+        *by_rank(one for one in known if one.worth < worth),
         *_take_turns(
             [one for one in equal if one.place <= low],
             [one for one in reversed(equal) if one.place >= high],
