@@ -561,6 +561,37 @@ def test_every_kind_of_event_has_a_line(url: str, tmp_path: Path) -> None:
     }
 
 
+def test_a_session_goes_on_with_another_model(any_url: str) -> None:
+    """What it means first, which writes nothing; then it is done, and opening it as before is refused."""
+    model, smaller = ("--model", "gpt-4.1"), ("--model", "gpt-4o", "--budget", "120")
+    run("add", *at(any_url), *model, "--budget", "2000", data=[HELLO, *TALK, *TALK])
+    planned = said(run("plan", *at(any_url), *smaller))
+    assert (planned["verdict"], planned["model"], planned["budget_tokens"]) == ("evict", "gpt-4o", 120)
+    assert said(run("plan", *at(any_url), "--budget", "2k"))["verdict"] == "fits"
+    text = run("plan", *at(any_url), *smaller, "--output", "text").stdout
+    assert text.startswith("gpt-4o, 120 tokens: fits, with ")
+    events = len(lines(run("history", *at(any_url), "--kinds", "all")))
+    done = said(run("switch", *at(any_url), *smaller))
+    assert done == {**planned, "version": events + 2}  # the switch, and what it evicted
+    assert said(run("stats", *at(any_url)))["hidden_messages"] == planned["leaving_messages"]
+    log = run("history", *at(any_url), "--kinds", "options", "--output", "text").stdout
+    assert "switched from gpt-4.1 and 2,000 tokens to gpt-4o: 120 tokens" in log
+    refused = run("add", *at(any_url), *model, data=HELLO, code=1).stderr
+    assert "leave --model out to go on with 'gpt-4o'" in refused
+    run("add", *at(any_url), data=HELLO)
+
+
+def test_a_switch_that_is_wrong_is_refused(tmp_path: Path) -> None:
+    """Without anything to switch to, an unknown counter, and no room for what must stay."""
+    url = str(tmp_path / "chats.db")
+    run("add", *at(url), "--model", "gpt-4o", "--budget", "2000", "--system", "word " * 150, data=HELLO)
+    assert "pass --model NAME, --budget N, or both" in run("plan", *at(url), code=2).stderr
+    assert "--counter must be" in run("switch", *at(url), "--budget", "500", "--counter", "x", code=2).stderr
+    assert said(run("plan", *at(url), "--budget", "120"))["verdict"] == "impossible"
+    assert "its budget is 120" in run("switch", *at(url), "--budget", "120", code=1).stderr
+    assert said(run("plan", *at(url), "--budget", "500", "--counter", "chars:4"))["verdict"] == "fits"
+
+
 def _fails(_: object) -> str:
     raise OSError("no model")
 

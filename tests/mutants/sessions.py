@@ -8,6 +8,15 @@ PLAIN = "session/test_against_plain.py"
 
 SESSIONS = (
     module(
+        "session/switch.py",
+        "session/test_switch.py",
+        ("_prepare", "target.budget_tokens != now.state.budget_tokens", "False"),
+        ("_budget_after", "and not was_whole", ""),
+        ("_state_after", "if counts_otherwise or target.clamp != options.clamp:", "if counts_otherwise:"),
+        ("_is_missing_some", "> shown", "> 0"),
+        ("_cap", "if free >= least else cap_tokens", "if False else cap_tokens"),
+    ),
+    module(
         "session/working_set.py",
         "session/test_cheapest_session.py",
         ("WorkingSet.target_ratio", "return 1.0 - float(free)", "return 0.5"),
@@ -109,7 +118,7 @@ SESSIONS = (
         ),
         ("is_due", "state.pending_messages >= limits", "state.pending_messages > limits"),
         ("is_due", "2 * state.pending_tokens >= limits", "state.pending_tokens >= limits"),
-        ("waiting_job", "if units and tokens + unit.tokens > state.room_tokens:", "if False:"),
+        ("_first_budget", "if units and tokens + unit.tokens > room_tokens:", "if False:"),
         ("job_of", "cap -= working_set.anchor_tokens", "pass"),
         ("job_of", "cap = min(cap, limits.max_anchor_tokens)", "pass"),
     ),

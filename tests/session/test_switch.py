@@ -263,7 +263,12 @@ def test_large_results_are_cut_to_their_new_share() -> None:
 def test_values_at_risk_are_those_nothing_else_says() -> None:
     """A value that a message that stays says is at no risk, nor is one in the system text."""
     writer = Writer()
-    told = {"counter": WORDS, "summarizer": writer, "system": "The shop is SHOP-1.", "model": "gpt-4.1"}
+    told: dict[str, Any] = {
+        "counter": WORDS,
+        "summarizer": writer,
+        "system": "The shop is SHOP-1.",
+        "model": "gpt-4.1",
+    }
     session = Session(5_000, **told)
     session.add(user("My order is ORD-7741, of SHOP-1, and the other is ORD-8852."))
     session.extend([assistant(words(40)) for _ in range(40)])

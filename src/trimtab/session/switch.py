@@ -94,11 +94,16 @@ class SwitchPlan:
     leaving_tokens: int = 0
     """Tokens of these messages."""
     shortened_messages: int = 0
-    """Messages that stay, but are shown shortened."""
+    """Messages that stay, but are shown shortened: results above their share, and what must stay if it is too
+    large.
+    """
     hidden_facts: int = 0
     """Current facts without room in view."""
     values_at_risk: int | None = None
-    """Exact values that only a summary would have; None if none are looked for."""
+    """Exact values in the messages that leave, and in no message that stays: only a summary would have them.
+
+    None if `must_keep` is None, or for "impossible".
+    """
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from trimtab._shared.options import UNSET
-from trimtab.cli.options import counter_in_words, switch_options
+from trimtab.cli.options import switch_options
 from trimtab.cli.output import Refused, usage
 from trimtab.cli.session.commands import open_session, open_session_store, session, session_options
 from trimtab.cli.session.io import say_missing, write
+from trimtab.counting.door import counter_in_words
 from trimtab.report.text import plain
 
 
