@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from trimtab._shared.checks import answers_later, check_parameters, is_later, name_of
@@ -433,8 +433,9 @@ _TRIED = 8
 
 def add_checks(checks: Iterable[SummaryCheck], /) -> SummaryCheck | None:
     """Add up the checks of several summaries; None of none."""
-    listed = list(checks)
-    if not listed:
+    from trimtab.report import SummaryCheck  # not above: it is loaded by who reads one
+
+    rows = [one.to_dict() for one in checks]
+    if not rows:
         return None
-    names = [entry.name for entry in fields(listed[0])]
-    return replace(listed[0], **{name: sum(getattr(one, name) for one in listed) for name in names})
+    return SummaryCheck(**{name: sum(row[name] for row in rows) for name in rows[0]})
