@@ -333,7 +333,8 @@ def test_values_outlive_the_rounds_of_a_growing_chat(takes_existing: bool) -> No
     for at in range(40):
         chat += [assistant(words(20)), user(f"word {at} is a word")]
         strategy = Summarize(summarizer, max_summary_tokens=60)
-        fitted = fit(chat, 200, counter=WORDS, strategy=strategy)
+        fit(chat, 200, counter=WORDS, strategy=strategy)
+    fitted = fit(chat, 200, counter=WORDS, strategy=Summarize(summarizer, max_summary_tokens=60))
     assert "Exact values: Ada; ORD-7" in fitted.messages[0]["content"]
     assert len(calls) > 3
     assert fitted.report.values == SummaryCheck(values=2, missing=2, restated=2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from trimtab._shared.checks import answers_later, check_parameters, is_later, name_of
@@ -149,10 +149,10 @@ def finder_of(value: MustKeep, /) -> Finder:
     def find(text: str) -> list[str]:
         try:
             found = function(text)
-            listed = [] if is_later(found) or isinstance(found, str) else list(found)
+            listed = None if is_later(found) or isinstance(found, str) else list(found)
         except Exception as error:
             raise SummaryError(f"must_keep {name_of(function)} failed with {type(error).__name__}") from error
-        if isinstance(found, str) or not all(isinstance(one, str) for one in listed) or is_later(found):
+        if listed is None or not all(isinstance(one, str) for one in listed):
             raise SummaryError(f"must_keep {name_of(function)} must return a list of texts")
         return listed
 
@@ -327,7 +327,7 @@ def keep_values(
     if missing and most > 0:
         reserve = min(most, max(1, size(f"{text}\n{line}") - size(text)))
         if size(text) + reserve > limit_tokens:
-            text = _end_earlier(text, limit_tokens - reserve, size) or text
+            text = cut_at_sentence(text, limit_tokens - reserve, size) or text
             missing = _find_missing(text, values)
         room = min(limit_tokens, size(text) + most)
         line = _line_within(missing, lambda one: size(f"{text}\n{one}") <= room)
@@ -357,13 +357,6 @@ def values_only_in(find: Finder, sources: Sequence[Source], others: Iterable[Sou
     """
     said = "\n".join(source.text for source in others)
     return [value for value, _ in _find_missing(said, _values_of(find, sources))]
-
-
-def _end_earlier(text: str, limit_tokens: int, size: Callable[[str], int]) -> str | None:
-    """End a text earlier, at a sentence; None where the first one alone is too long."""
-    if size("") >= limit_tokens:
-        return None
-    return cut_at_sentence(text, limit_tokens, size)
 
 
 def _without_copies(text: str, sources: Sequence[Source]) -> str:
@@ -449,17 +442,9 @@ _TRIED = 8
 
 def add_checks(checks: Iterable[SummaryCheck], /) -> SummaryCheck | None:
     """Add up the checks of several summaries; None of none."""
-    total: SummaryCheck | None = None
-    for one in checks:
-        if total is None:
-            total = one
-            continue
-        total = replace(
-            total,
-            values=total.values + one.values,
-            missing=total.missing + one.missing,
-            restated=total.restated + one.restated,
-            lost=total.lost + one.lost,
-            invented=total.invented + one.invented,
-        )
-    return total
+    from trimtab.report import SummaryCheck  # not above: it is loaded by who reads one
+
+    rows = [one.to_dict() for one in checks]
+    if not rows:
+        return None
+    return SummaryCheck(**{name: sum(row[name] for row in rows) for name in rows[0]})

@@ -154,7 +154,8 @@ class Summarize:
     The exact values of what is summarized (names, numbers with units, ids, paths, dates, addresses) are
     looked for in the summary. Those that are missing follow its text in one line, `Exact values: …`, which
     takes at most 0.3 of its room: the user's first, then others, behind `|`. A value that only tools returned
-    is restated if a call used it. The report counts them.
+    is restated if a call used it. The report counts them. Names are found by their capitals, so none in
+    Chinese or Japanese, and a bare number of one or two digits is no value.
 
     The last summaries are remembered by what they cover, for all strategies made with the same summarizer and
     options, so a strategy may be made anew for each turn. A summary is used again if everything newer fits
