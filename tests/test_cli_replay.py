@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from tests.builders import assistant, system, user
 from trimtab import Budget, Session, SlidingWindow, cli
 from trimtab.counting import CharCounter
-from trimtab.replay import replay
+from trimtab.replay import Canary, plant_canaries, read_recording, replay
 from trimtab.stores import SQLiteStore
 
 STRIDES = '{"kind": "sliding_window", "target_ratio": 0.5}'
@@ -341,3 +341,89 @@ def test_calls_are_counted_by_a_calibration(file: Path, tmp_path: Path) -> None:
         for given in ([], ["--calibration", learned])
     )
     assert doubled["tokens"] == 2 * plain["tokens"]
+
+
+# What is lost.
+
+
+def silent_talk(turns: int) -> list[dict[str, Any]]:
+    """Make a conversation that says no exact value and no rule."""
+    return [one for _ in range(turns) for one in (user("It rains again today"), assistant("So have tea"))]
+
+
+@pytest.fixture
+def talk_file(tmp_path: Path) -> Path:
+    """Write a conversation in which a user says three things at its begin."""
+    path = tmp_path / "chat.json"
+    said = user("My order is ORD-7741. Never call me before 9 am.")
+    path.write_text(json.dumps([said, assistant("Fine"), *silent_talk(60)]), encoding="utf-8")
+    return path
+
+
+def run_lost(*arguments: str | Path) -> Result:
+    """Run the command in a small room."""
+    return run(*arguments, "--budget", "300")
+
+
+@pytest.mark.parametrize(
+    ("policy", "least", "code"),
+    [("none", "1", 0), ("default", "0.9", 1), ("default", "0", 0)],
+)
+def test_survival_has_a_least_share(talk_file: Path, policy: str, least: str, code: int) -> None:
+    """The exit code says whether enough is in view at the end."""
+    for options in (["--canaries", "20", "--seed", "4"], ["--lost"]):
+        found = run_lost(talk_file, "--policy", policy, *options, "--min-survival", least)
+        assert found.exit_code == code, found.output
+        assert ("--min-survival is 0.9" in found.stderr) == bool(code)
+
+
+def test_the_answer_lists_what_was_planted_and_what_is_lost(talk_file: Path) -> None:
+    """As the library says it, with places; texts of several recordings are listed with each."""
+    found = json.loads(run_lost(talk_file, "--canaries", "10", "--seed", "4").stdout)
+    by_hand = plant_canaries(read_recording(json.loads(talk_file.read_text(encoding="utf-8"))), 10, seed=4)
+    [recording] = found["recordings"]
+    assert [Canary(**one) for one in recording["canaries"]] == [*by_hand.canaries]
+    lost = recording["policies"][0]["survival"]["canaries_lost"]
+    assert 0 < len(lost) == found["policies"][0]["survival"]["lost"]
+    assert all(one in recording["canaries"] for one in lost)
+
+
+def test_what_is_lost_is_listed_by_message(talk_file: Path) -> None:
+    """For people: a line a message, under each policy that loses it."""
+    found = run_lost(talk_file, "--lost", "--policy", "none", "--output", "text")
+    lines = [line.strip() for line in found.stdout.splitlines()]
+    at = lines.index(f"lost of {talk_file} by default:")
+    told = "#0  value “ORD-7741”; value “9 am”; rule “Never call me before 9 am.”"
+    assert lines[at + 1] == told
+    assert "by none" not in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--canaries", "5", "--lost"], "take one of them"),
+        (["--seed", "5"], "pass --canaries N"),
+        (["--min-survival", "0.5"], "pass --canaries N or --lost"),
+        (["--canaries", "0"], "--canaries"),
+        (["--canaries", "101"], "--canaries"),
+        (["--canaries", "5", "--min-survival", "2"], "not a number from 0 to 1"),
+    ],
+)
+def test_options_without_effect_are_refused(talk_file: Path, options: list[str], said: str) -> None:
+    """With exit code 2, as any wrong usage."""
+    found = run_lost(talk_file, *options)
+    assert found.exit_code == 2
+    assert said in found.stderr
+
+
+def test_a_recording_where_nothing_can_be_planted_or_found(tmp_path: Path) -> None:
+    """The first is no recording for it; in the second there is nothing that could survive."""
+    path = tmp_path / "silent.json"
+    path.write_text(json.dumps([assistant("Hello"), assistant("?")]), encoding="utf-8")
+    found = run_lost(path, "--canaries", "5")
+    assert found.exit_code == 1
+    assert "the user's own" in found.stderr
+    path.write_text(json.dumps(silent_talk(20)), encoding="utf-8")
+    found = run_lost(path, "--policy", "none", "--lost", "--min-survival", "0.5")
+    assert found.exit_code == 1
+    assert "no user says an exact value or a rule" in found.stderr

@@ -61,7 +61,7 @@ PATHS = (
     "/message?at=0",
     "/text?at=0",
     "/search?q=belt",
-    "/said",
+    "/quotes",
     "/compare",
     "/static/inspector.js",
 )
@@ -514,7 +514,7 @@ def test_what_users_say_is_listed_with_where_it_is_shown() -> None:
     strategy = Summarize(lambda messages: "They spoke of ORD-7741.", max_summary_tokens=60)
     fitted = fit(chat, 200, strategy=strategy, counter=CharCounter(4))
     subject = Subject(name="chat", policies=("summarize",), fit=lambda policy, version: fitted)
-    found = _client(subject).get("/said").text
+    found = _client(subject).get("/quotes").text
     pattern = r'<li>.*?#(\d+)</a> <span class="role">(\w+)</span> <q>(.*?)</q> <span[^>]*>(.*?)</span>'
     rows = _texts(found, pattern)
     last = str(len(chat) - 1)
@@ -533,14 +533,14 @@ def test_a_session_says_where_it_shows_what_users_said() -> None:
     session.add({"role": "user", "content": "Never deploy after noon. My order is ORD-7741."})
     for message in CHAT:
         session.add(message)
-    found = _client(Subject(name="ada", policies=("default",), fit=_fit, session=session)).get("/said").text
+    found = _client(Subject(name="ada", policies=("default",), fit=_fit, session=session)).get("/quotes").text
     rows = _texts(found, r"<q>(.*?)</q> <span[^>]*>(.*?)</span>")
     assert rows == [("ORD-7741", "nowhere: lost"), ("Never deploy after noon.", "nowhere: lost")]
 
 
 def test_where_no_user_says_a_rule_the_page_says_so() -> None:
     """In place of an empty list."""
-    assert "No user says a rule or an exact value here" in _client().get("/said").text
+    assert "No user says a rule or an exact value here" in _client().get("/quotes").text
 
 
 def test_a_comparison_lists_where_two_policies_differ() -> None:

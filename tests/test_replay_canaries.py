@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from tests import response_items
 from tests.builders import assistant, call, result, system, user
 from tests.chat_in_forms import said_in
-from trimtab import Session, cli
+from trimtab import Session
 from trimtab.conversation import validate
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import get_format
@@ -396,88 +395,6 @@ def test_the_page_says_what_is_lost_and_nothing_of_what_was_said() -> None:
     assert "Lost of what users say" in page
     assert page.count(">16/20</td>") == 2  # of all, and of round 5
     assert not any(one.text in page for one in found[0].survival.lost)
-
-
-# The command.
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    """Write a conversation in which a user says three things at its begin."""
-    path = tmp_path / "chat.json"
-    said = user("My order is ORD-7741. Never call me before 9 am.")
-    path.write_text(json.dumps([said, assistant("Fine"), *talk(60)]), encoding="utf-8")
-    return path
-
-
-def run(*arguments: str | Path) -> Result:
-    """Run the command with a token for four characters."""
-    given = [*map(str, arguments), "--budget", "300", "--counter", "chars:4"]
-    return CliRunner().invoke(cli.command(), ["replay", *given])
-
-
-@pytest.mark.parametrize(
-    ("policy", "least", "code"),
-    [("none", "1", 0), ("default", "0.9", 1), ("default", "0", 0)],
-)
-def test_survival_has_a_least_share(file: Path, policy: str, least: str, code: int) -> None:
-    """The exit code says whether enough is in view at the end."""
-    for options in (["--canaries", "20", "--seed", "4"], ["--lost"]):
-        found = run(file, "--policy", policy, *options, "--min-survival", least)
-        assert found.exit_code == code, found.output
-        assert ("--min-survival is 0.9" in found.stderr) == bool(code)
-
-
-def test_the_answer_lists_what_was_planted_and_what_is_lost(file: Path) -> None:
-    """As the library says it, with places; texts of several recordings are listed with each."""
-    found = json.loads(run(file, "--canaries", "10", "--seed", "4").stdout)
-    by_hand = plant_canaries(read_recording(json.loads(file.read_text(encoding="utf-8"))), 10, seed=4)
-    [recording] = found["recordings"]
-    assert [Canary(**one) for one in recording["canaries"]] == [*by_hand.canaries]
-    lost = recording["policies"][0]["survival"]["canaries_lost"]
-    assert 0 < len(lost) == found["policies"][0]["survival"]["lost"]
-    assert all(one in recording["canaries"] for one in lost)
-
-
-def test_what_is_lost_is_listed_by_message(file: Path) -> None:
-    """For people: a line a message, under each policy that loses it."""
-    found = run(file, "--lost", "--policy", "none", "--output", "text")
-    lines = [line.strip() for line in found.stdout.splitlines()]
-    at = lines.index(f"lost of {file} by default:")
-    told = "#0  value “ORD-7741”; value “9 am”; rule “Never call me before 9 am.”"
-    assert lines[at + 1] == told
-    assert "by none" not in found.stdout
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--canaries", "5", "--lost"], "take one of them"),
-        (["--seed", "5"], "pass --canaries N"),
-        (["--min-survival", "0.5"], "pass --canaries N or --lost"),
-        (["--canaries", "0"], "--canaries"),
-        (["--canaries", "101"], "--canaries"),
-        (["--canaries", "5", "--min-survival", "2"], "not a number from 0 to 1"),
-    ],
-)
-def test_options_without_effect_are_refused(file: Path, options: list[str], said: str) -> None:
-    """With exit code 2, as any wrong usage."""
-    found = run(file, *options)
-    assert found.exit_code == 2
-    assert said in found.stderr
-
-
-def test_a_recording_where_nothing_can_be_planted_or_found(tmp_path: Path) -> None:
-    """The first is no recording for it; in the second there is nothing that could survive."""
-    path = tmp_path / "silent.json"
-    path.write_text(json.dumps([assistant("Hello"), assistant("?")]), encoding="utf-8")
-    found = run(path, "--canaries", "5")
-    assert found.exit_code == 1
-    assert "the user's own" in found.stderr
-    path.write_text(json.dumps(talk()), encoding="utf-8")
-    found = run(path, "--policy", "none", "--lost", "--min-survival", "0.5")
-    assert found.exit_code == 1
-    assert "no user says an exact value or a rule" in found.stderr
 
 
 # Real conversations.

@@ -198,7 +198,7 @@ Examples:
   trimtab replay chat.json --budget 8k --policy steady.toml --output text
   trimtab replay 'chats/*.json' --budget 8k --policy a.toml --chart costs.html
   trimtab replay spans.json --budget 32k --policy a.toml --max-cost-ratio 0.5
-  trimtab replay chat.json --budget 8k --policy a.toml --canaries 20 --min-survival 0.9
+  trimtab replay chat.json --budget 8k --policy a.toml --canaries 20
   trimtab replay --store chats.db --id ada --budget 4k --policy session
 """
 

@@ -73,7 +73,7 @@ def make_app(
         "/message": Inspector.message,
         "/text": Inspector.text,
         "/search": Inspector.search,
-        "/said": Inspector.said,
+        "/quotes": Inspector.quotes,
         "/compare": Inspector.compare,
         "/compare/rows": Inspector.compare_rows,
         "/timeline": Inspector.timeline,

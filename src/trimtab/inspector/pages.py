@@ -21,7 +21,7 @@ from trimtab.inspector.compare import Pair, align, changes
 from trimtab.inspector.guard import policy_for_style, style_of
 from trimtab.inspector.log import Log, undo_words
 from trimtab.inspector.questions import SESSION, Question, whole
-from trimtab.inspector.said import LOST, said_in
+from trimtab.inspector.quotes import LOST, quotes_in
 from trimtab.inspector.subject import Collection, Subject
 from trimtab.inspector.views import (
     CHANGED,
@@ -376,17 +376,17 @@ class Inspector:
             self._texts = view, [view.source_text(entry).casefold() for entry in view.entries]
         return self._texts[1]
 
-    def said(self, request: Request) -> Response:
+    def quotes(self, request: Request) -> Response:
         """List the rules and exact values of users, and where each is shown; what is lost comes first."""
         question = self._question(request)
-        found = said_in(self._view(question))
+        found = quotes_in(self._view(question))
         start = whole(request.query_params, "start") or 0
         shown = found[start : start + MOST_FOUND]
         end = start + len(shown)
         return self._render(
-            "said.html",
+            "quotes.html",
             request,
-            said=shown,
+            quotes=shown,
             total=len(found),
             lost=sum(one.where == LOST for one in found),
             lost_word=LOST,

@@ -25,7 +25,7 @@ KINDS = ("rule", "limit", "preference", "name", "id")
 
 
 def plant_canaries(recording: Recording, count: int, /, *, seed: int = 0) -> Recording:
-    """Plant rules and exact values in what users say, to see which of them a policy loses.
+    """Plant rules and exact values in what users say, to see which ones are lost.
 
     Five kinds take turns: a rule, a limit, a preference, a name and an id. Each is a sentence in English that
     becomes the last paragraph of a user's own text; no message is added. Places are spread evenly over the
@@ -83,7 +83,9 @@ def plant_canaries(recording: Recording, count: int, /, *, seed: int = 0) -> Rec
 
 
 def find_canaries(recording: Recording, /) -> Recording:
-    """Take the exact values and the standing rules that users say for canaries; nothing is planted.
+    """Take the exact values and standing rules that users say for canaries.
+
+    Nothing is planted.
 
     Only users' own words count, as for `must_keep="values"` and `trimtab.rules.find_rules`: no results and no
     documents. A value or rule that is said again is sought once, and a rule is not sought where a later one
@@ -194,7 +196,7 @@ class _Planted(NamedTuple):
 
 def _sentences(random: Random, count: int, *, said: str) -> list[_Planted]:
     """Write as many sentences, kind by kind in turns; a value that was said anyway is not used."""
-    subjects = {kind: _drawn(random, _SUBJECTS[kind]) for kind in KINDS}
+    subjects = {kind: _in_any_order(random, _SUBJECTS[kind]) for kind in KINDS}
     found, used = list[_Planted](), set[str]()
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
@@ -209,7 +211,7 @@ def _sentences(random: Random, count: int, *, said: str) -> list[_Planted]:
     return found
 
 
-def _drawn(random: Random, words: Sequence[str]) -> list[str]:
+def _in_any_order(random: Random, words: Sequence[str]) -> list[str]:
     return random.sample(words, len(words))
 
 

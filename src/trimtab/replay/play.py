@@ -127,7 +127,7 @@ def replay(
         models=() if model is None else (model,),
         rooms=extremes(row.limit_tokens for row in rows if row.limit_tokens is not None),
         dollars=_dollars(prices, rows),
-        survival=watch.found(),
+        survival=watch.survival(),
     )
 
 

@@ -128,7 +128,7 @@ class Watch:
         self._rounds += [tallies] * ends
         self._lost = tuple(lost)
 
-    def found(self) -> Survival:
+    def survival(self) -> Survival:
         """Return what was found so far."""
         return Survival(rounds=tuple(self._rounds), lost=self._lost)
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trimtab.models import dollars_for
-from trimtab.replay.results import Tally
 from trimtab.report.text import align, extremes, plain, plural
 
 if TYPE_CHECKING:
-    from trimtab.replay.results import Replayed
+    from trimtab.replay.results import Replayed, Tally
 
 
 def replay_table(results: Sequence[Replayed], /) -> str:
@@ -76,7 +75,7 @@ def cells_of(one: Replayed, first: Replayed, /) -> dict[str, str]:
         "shortened": _some(found.shortened),
         "retold": _some(found.retold),
         "of": _some(found.sought),
-        "lost": _lost(one.survival.total),
+        "lost": _loss(one.survival.total),
     }
 
 
@@ -88,15 +87,15 @@ def lost_cells(results: Sequence[Replayed], /) -> list[dict[str, str]]:
     return [
         {
             "lost": plain(one.policy)[:40],
-            **{f"round {at}": _lost(tally) for at, tally in enumerate(one.survival.by_round, 1)},
-            **{kind: _lost(one.survival.by_kind.get(kind, Tally())) for kind in kinds},
+            **{f"round {at}": _loss(tally) for at, tally in enumerate(one.survival.by_round, 1)},
+            **{kind: _loss(one.survival.by_kind.get(kind)) for kind in kinds},
         }
         for one in results
     ]
 
 
-def _lost(tally: Tally) -> str:
-    return f"{tally.lost:,}/{tally.sought:,}" if tally.sought else ""
+def _loss(tally: Tally | None) -> str:
+    return f"{tally.lost:,}/{tally.sought:,}" if tally and tally.sought else ""
 
 
 def notes_of(results: Sequence[Replayed], /) -> list[str]:

@@ -9,7 +9,7 @@ from trimtab.inspector.views import View
 from trimtab.replay.canaries import canaries_in
 from trimtab.replay.survival import Place, Sent, sought_of, texts_by_place
 
-__all__ = ["LOST", "Said", "said_in"]
+__all__ = ["LOST", "Quote", "quotes_in"]
 
 OWN, LOST = "its own message", "nowhere: lost"
 _WORDS: Mapping[Place, str] = {
@@ -23,7 +23,7 @@ _WORDS: Mapping[Place, str] = {
 """What a page calls a place, the first that has the text before the others."""
 
 
-class Said(NamedTuple):
+class Quote(NamedTuple):
     """A rule or an exact value of a user."""
 
     kind: str
@@ -36,7 +36,7 @@ class Said(NamedTuple):
     """Where it is shown."""
 
 
-def said_in(view: View) -> Sequence[Said]:
+def quotes_in(view: View) -> Sequence[Quote]:
     """List what users said that has to stay as it was said, what is lost first.
 
     Args:
@@ -51,7 +51,7 @@ def said_in(view: View) -> Sequence[Said]:
     for place, text in texts_by_place(form, view.fitted.messages, view.fitted.system):
         shown.setdefault(place, []).append(text)
     sent = [(words, Sent(shown[place])) for place, words in _WORDS.items() if place in shown]
-    found = list[Said]()
+    found = list[Quote]()
     for canary in canaries_in(form, messages):
         at = own[canary.at]
         entry, sought = view.entries[at], sought_of(canary.text)
@@ -60,5 +60,5 @@ def said_in(view: View) -> Sequence[Said]:
             where = OWN
         else:
             where = next((words for words, texts in sent if texts.says(sought)), LOST)
-        found.append(Said(canary.kind, canary.text, entry.title, view.row_of(at), where))
+        found.append(Quote(canary.kind, canary.text, entry.title, view.row_of(at), where))
     return sorted(found, key=lambda one: one.where != LOST)
