@@ -60,7 +60,7 @@ def find_rules(text: str, *, role: str = "user") -> tuple[Rule, ...]:
         return ()
     if role == "user":
         text = text[: manual_at(text)]
-    return tuple(_Search(text).rules())
+    return tuple(_Search(text, user=role == "user").rules())
 
 
 @cache
@@ -81,8 +81,9 @@ def _codes() -> dict[str, tuple[str, ...]]:
 class _Search:
     """One text, and what is known of it while its sentences are read."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, user: bool) -> None:
         self._text = text
+        self._user = user
         self._hidden = hide(text)
         self._small = lower(self._hidden)
         self._code = "en"
@@ -114,8 +115,9 @@ class _Search:
 
     def _title(self, part: Passage) -> _Read:
         words = self._words(part.start, part.end)
-        self._labelled = "heading" in find_cues(_indexes()[_told_by(words, self._code)], words)
-        return _Read()
+        finds = find_cues(_indexes()[_told_by(words, self._code)], words)
+        self._labelled = "heading" in finds
+        return _Read(ends=self._user and "claim" in finds)
 
     def _passage(self, part: Passage, items: Sequence[Passage]) -> _Read:
         """Read the sentences of a passage, one behind the other."""
@@ -129,6 +131,9 @@ class _Search:
             self._story = self._story or "fiction" in finds
             if "handover" in finds:
                 read.ends = not self._hides_next(part.end)
+                return read
+            if self._user and "claim" in finds:
+                read.ends = True
                 return read
             if words[-1] in (":", "：") and end == part.end and not self._story:
                 return self._above_list(read, _Sentence(index, start, end, finds), items)
@@ -152,7 +157,7 @@ class _Search:
     def _above_list(self, read: _Read, sentence: _Sentence, items: Sequence[Passage]) -> _Read:
         """Read a sentence that ends in a colon: with its list, or as the name of one."""
         if "heading" in sentence.finds:
-            self._labelled = True
+            self._labelled = "report" not in sentence.finds
             return read
         verdict = judge(sentence.finds, labelled=self._labelled)
         if verdict is not None and items and items[-1].end - sentence.start <= _MAX_LIST_CHARS:

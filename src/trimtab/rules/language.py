@@ -10,13 +10,14 @@ from typing import Literal, NamedTuple
 __all__ = ["Cue", "Finds", "Language"]
 
 Cue = Literal[
-    "void", "report", "fiction", "handover", "permit", "ask", "once", "label", "heading",
+    "void", "report", "fiction", "handover", "claim", "permit", "ask", "once", "label", "heading",
     "ban", "duration", "always", "general", "gate", "case", "duty", "deny", "act", "cap", "limit", "prefer",
 ]  # fmt: skip
 """What a phrase says.
 
 `void`: none of its words say anything. `report`: somebody else says it. `fiction`: it holds in a story.
-`handover`: what follows is a text to work on. `permit`: something is allowed, or taken back. `ask`: a
+`handover`: what follows is a text to work on. `claim`: it calls itself an operator's, or takes back what
+one said. `permit`: something is allowed, or taken back. `ask`: a
 polite question. `once`: it is about this time. `label`: it is called a rule. `heading`: what is listed
 below are rules. `ban`: must not. `duration`: from now on. `always`: always and never, said of a doing.
 `general`: every, all. `gate`: until, without asking. `case`: whenever something happens. `duty`: must.
