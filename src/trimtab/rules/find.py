@@ -69,13 +69,13 @@ def _indexes() -> dict[str, Index]:
 
 
 @cache
-def _codes() -> dict[str, tuple[str, ...]]:
-    """Give for each word that tells a language the languages it tells; Chinese is told by its characters."""
-    codes: dict[str, tuple[str, ...]] = {}
-    for code, index in _indexes().items():
-        for word in index.firsts.union(index.language.common.split()) if code != "zh" else ():
-            codes[word] = (*codes.get(word, ()), code)
-    return codes
+def _known() -> dict[str, frozenset[str]]:
+    """Give for each language the words that tell it; Chinese is told by its characters."""
+    return {
+        code: index.firsts.union(index.language.common.split())
+        for code, index in _indexes().items()
+        if code != "zh"
+    }
 
 
 class _Search:
@@ -93,10 +93,7 @@ class _Search:
     def rules(self) -> Iterator[Rule]:
         """Go through the passages; a list is seen with the sentence above it."""
         parts = passages(self._text, self._hidden)
-        sample = [
-            word for part in parts[:8] for word in self._words(part.start, min(part.end, part.start + 300))
-        ]
-        self._code = _told_by(sample, "en")
+        self._code = _told_by(self._words(0, _SAMPLE_CHARS), "en")
         at = 0
         while at < len(parts):
             part = parts[at]
@@ -126,6 +123,8 @@ class _Search:
         carried: _Sentence | None = None
         for start, end in sentences(self._hidden, part.start, part.end):
             words = self._words(start, end)
+            if len(words) < _LEAST_WORDS and words[-1] == ".":
+                continue
             index = index or _indexes()[_told_by(words, self._code)]
             finds = finds_of(index, words)
             self._story = self._story or "fiction" in finds
@@ -137,7 +136,8 @@ class _Search:
                 return read
             if words[-1] in (":", "：") and end == part.end and not self._story:
                 return self._above_list(read, _Sentence(index, start, end, finds), items)
-            if self._story:
+            if self._story or not finds:
+                carried = None
                 continue
             if carried is not None:
                 start, finds = carried.start, finds | carried.finds
@@ -205,21 +205,23 @@ class _Sentence(NamedTuple):
 
 def _told_by(words: Sequence[str], default: str) -> str:
     """Tell the language of words: the one that most of them are common in."""
-    codes = _codes()
-    counts: dict[str, int] = {"en": 0}
-    han = 0
-    for word in words[:_SAMPLE]:
-        for code in codes.get(word, ()):
-            counts[code] = counts.get(code, 0) + 1
-        han += "\u3400" <= word[0] <= "\u9fff"
-    if han * 3 > min(len(words), _SAMPLE):
+    sample = set(words[:_SAMPLE])
+    known = _known().get(default, frozenset())
+    if 2 * len(known & sample) > len(sample):
+        return default
+    if 3 * sum(["\u3400" <= word < "\ua000" for word in sample]) > len(sample):
         return "zh"
+    counts = {code: len(known & sample) for code, known in _known().items()}
     best = max(counts.values())
     return default if not best or counts.get(default) == best else max(counts, key=counts.__getitem__)
 
 
 _SAMPLE = 24
 """Words by which a language is told."""
+_SAMPLE_CHARS = 600
+"""Characters at the head of a text by which its language is told."""
+_LEAST_WORDS = 3
+"""A sentence of fewer, counting its full stop, says nothing: "Ok." """
 _MOST_SCOPE_WORDS = 14
 """A longer sentence that says how long something holds is not about the next one."""
 

@@ -286,6 +286,7 @@ no matter what
         "always": """
 ^ never @
 ^ always @
+^ never|always *ly @
 you must|should|need to?|have? to always|never
 we always|never @
 can|could|would|will you please? always|never @
