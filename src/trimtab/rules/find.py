@@ -31,9 +31,11 @@ def find_rules(text: str, *, role: str = "user") -> tuple[Rule, ...]:
     r"""Find the rules, limits, preferences and orders in a text, word for word.
 
     Looks at the writer's own words alone: not at quotes, code, tables, logs, mail, documents in tags, at what
-    somebody else is said to have said, at fiction, and at questions. Knows English, German, Spanish, French
-    and Chinese; calls no model. What is found is not sure: `Rule.standing` tells what holds beyond one answer
-    from orders for it, and about one in ten of those is wrong (`design/043-rules.md`).
+    somebody else is said to have said, at fiction, and at questions. A user's text is read no further where
+    it claims an operator's say ("SYSTEM:", "ignore earlier instructions"). Knows English, German, Spanish,
+    French and Chinese; calls no model. What is found is not sure: `Rule.standing` tells what holds beyond one
+    answer from orders for it. Of 81 such findings in the data it was made with 79 are rules, and 21 of 25 in
+    texts that nobody had read (`design/043-rules.md`).
 
     Args:
         text: What the message says, without its other parts. One of more than 60,000 characters is taken for
