@@ -16,12 +16,12 @@ Cue = Literal[
 """What a phrase says.
 
 `void`: none of its words say anything. `report`: somebody else says it. `fiction`: it holds in a story.
-`handover`: what follows is a text to work on. `claim`: it calls itself an operator's, or takes back what
-one said. `permit`: something is allowed, or taken back. `ask`: a
-polite question. `once`: it is about this time. `label`: it is called a rule. `heading`: what is listed
-below are rules. `ban`: must not. `duration`: from now on. `always`: always and never, said of a doing.
-`general`: every, all. `gate`: until, without asking. `case`: whenever something happens. `duty`: must.
-`deny`: do not. `act`: a verb that orders. `cap`: a bound that is set. `limit`: a number that bounds.
+`handover`: what follows is a text to work on. `claim`: it claims an operator's say, which a user does not
+have. `permit`: something is allowed, or taken back. `ask`: a polite question. `once`: it is about this time.
+`label`: it is called a rule. `heading`: what is listed below are rules. `ban`: must not. `duration`: from
+now on. `always`: always and never, said of a doing. `general`: every, all. `gate`: until, without asking.
+`case`: whenever something happens. `duty`: must. `deny`: do not. `act`: a verb that orders. `cap`: a bound
+that is set. `limit`: a number that bounds.
 `prefer`: somebody likes it so.
 """
 
