@@ -71,7 +71,7 @@ def _indexes() -> dict[str, Index]:
 
 
 @cache
-def _known() -> dict[str, frozenset[str]]:
+def _words_by_code() -> dict[str, frozenset[str]]:
     """Give for each language the words that tell it; Chinese is told by its characters."""
     return {
         code: index.firsts.union(index.language.common.split())
@@ -208,12 +208,12 @@ class _Sentence(NamedTuple):
 def _told_by(words: Sequence[str], default: str) -> str:
     """Tell the language of words: the one that most of them are common in."""
     sample = set(words[:_SAMPLE])
-    known = _known().get(default, frozenset())
+    known = _words_by_code().get(default, frozenset())
     if 2 * len(known & sample) > len(sample):
         return default
     if 3 * sum(["\u3400" <= word < "\ua000" for word in sample]) > len(sample):
         return "zh"
-    counts = {code: len(known & sample) for code, known in _known().items()}
+    counts = {code: len(known & sample) for code, known in _words_by_code().items()}
     best = max(counts.values())
     return default if not best or counts.get(default) == best else max(counts, key=counts.__getitem__)
 
