@@ -31,9 +31,11 @@ def find_rules(text: str, *, role: str = "user") -> tuple[Rule, ...]:
     r"""Find the rules, limits, preferences and orders in a text, word for word.
 
     Looks at the writer's own words alone: not at quotes, code, tables, logs, mail, documents in tags, at what
-    somebody else is said to have said, at fiction, and at questions. Knows English, German, Spanish, French
-    and Chinese; calls no model. What is found is not sure: `Rule.standing` tells what holds beyond one answer
-    from orders for it, and about one in ten of those is wrong (`design/043-rules.md`).
+    somebody else is said to have said, at fiction, and at questions. A user's text is read no further where
+    it claims an operator's say ("SYSTEM:", "ignore earlier instructions"). Knows English, German, Spanish,
+    French and Chinese; calls no model. What is found is not sure: `Rule.standing` tells what holds beyond one
+    answer from orders for it. Of 81 such findings in the data it was made with 79 are rules, and 21 of 25 in
+    texts that nobody had read (`design/043-rules.md`).
 
     Args:
         text: What the message says, without its other parts. One of more than 60,000 characters is taken for
@@ -60,7 +62,7 @@ def find_rules(text: str, *, role: str = "user") -> tuple[Rule, ...]:
         return ()
     if role == "user":
         text = text[: manual_at(text)]
-    return tuple(_Search(text).rules())
+    return tuple(_Search(text, user=role == "user").rules())
 
 
 @cache
@@ -69,20 +71,21 @@ def _indexes() -> dict[str, Index]:
 
 
 @cache
-def _codes() -> dict[str, tuple[str, ...]]:
-    """Give for each word that tells a language the languages it tells; Chinese is told by its characters."""
-    codes: dict[str, tuple[str, ...]] = {}
-    for code, index in _indexes().items():
-        for word in index.firsts.union(index.language.common.split()) if code != "zh" else ():
-            codes[word] = (*codes.get(word, ()), code)
-    return codes
+def _words_by_code() -> dict[str, frozenset[str]]:
+    """Give for each language the words that tell it; Chinese is told by its characters."""
+    return {
+        code: index.firsts.union(index.language.common.split())
+        for code, index in _indexes().items()
+        if code != "zh"
+    }
 
 
 class _Search:
     """One text, and what is known of it while its sentences are read."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, user: bool) -> None:
         self._text = text
+        self._user = user
         self._hidden = hide(text)
         self._small = lower(self._hidden)
         self._code = "en"
@@ -92,10 +95,7 @@ class _Search:
     def rules(self) -> Iterator[Rule]:
         """Go through the passages; a list is seen with the sentence above it."""
         parts = passages(self._text, self._hidden)
-        sample = [
-            word for part in parts[:8] for word in self._words(part.start, min(part.end, part.start + 300))
-        ]
-        self._code = _told_by(sample, "en")
+        self._code = _told_by(self._words(0, _SAMPLE_CHARS), "en")
         at = 0
         while at < len(parts):
             part = parts[at]
@@ -114,8 +114,9 @@ class _Search:
 
     def _title(self, part: Passage) -> _Read:
         words = self._words(part.start, part.end)
-        self._labelled = "heading" in find_cues(_indexes()[_told_by(words, self._code)], words)
-        return _Read()
+        finds = find_cues(_indexes()[_told_by(words, self._code)], words)
+        self._labelled = "heading" in finds
+        return _Read(ends=self._user and "claim" in finds)
 
     def _passage(self, part: Passage, items: Sequence[Passage]) -> _Read:
         """Read the sentences of a passage, one behind the other."""
@@ -124,15 +125,21 @@ class _Search:
         carried: _Sentence | None = None
         for start, end in sentences(self._hidden, part.start, part.end):
             words = self._words(start, end)
+            if len(words) < _LEAST_WORDS and words[-1] == ".":
+                continue
             index = index or _indexes()[_told_by(words, self._code)]
             finds = finds_of(index, words)
             self._story = self._story or "fiction" in finds
             if "handover" in finds:
                 read.ends = not self._hides_next(part.end)
                 return read
+            if self._user and "claim" in finds:
+                read.ends = True
+                return read
             if words[-1] in (":", "：") and end == part.end and not self._story:
                 return self._above_list(read, _Sentence(index, start, end, finds), items)
-            if self._story:
+            if self._story or not finds:
+                carried = None
                 continue
             if carried is not None:
                 start, finds = carried.start, finds | carried.finds
@@ -152,7 +159,7 @@ class _Search:
     def _above_list(self, read: _Read, sentence: _Sentence, items: Sequence[Passage]) -> _Read:
         """Read a sentence that ends in a colon: with its list, or as the name of one."""
         if "heading" in sentence.finds:
-            self._labelled = True
+            self._labelled = "report" not in sentence.finds
             return read
         verdict = judge(sentence.finds, labelled=self._labelled)
         if verdict is not None and items and items[-1].end - sentence.start <= _MAX_LIST_CHARS:
@@ -200,21 +207,23 @@ class _Sentence(NamedTuple):
 
 def _told_by(words: Sequence[str], default: str) -> str:
     """Tell the language of words: the one that most of them are common in."""
-    codes = _codes()
-    counts: dict[str, int] = {"en": 0}
-    han = 0
-    for word in words[:_SAMPLE]:
-        for code in codes.get(word, ()):
-            counts[code] = counts.get(code, 0) + 1
-        han += "\u3400" <= word[0] <= "\u9fff"
-    if han * 3 > min(len(words), _SAMPLE):
+    sample = set(words[:_SAMPLE])
+    known = _words_by_code().get(default, frozenset())
+    if 2 * len(known & sample) > len(sample):
+        return default
+    if 3 * sum(["\u3400" <= word < "\ua000" for word in sample]) > len(sample):
         return "zh"
+    counts = {code: len(known & sample) for code, known in _words_by_code().items()}
     best = max(counts.values())
     return default if not best or counts.get(default) == best else max(counts, key=counts.__getitem__)
 
 
 _SAMPLE = 24
 """Words by which a language is told."""
+_SAMPLE_CHARS = 600
+"""Characters at the head of a text by which its language is told."""
+_LEAST_WORDS = 3
+"""A sentence of fewer, counting its full stop, says nothing: "Ok." """
 _MOST_SCOPE_WORDS = 14
 """A longer sentence that says how long something holds is not about the next one."""
 

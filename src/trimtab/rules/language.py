@@ -10,17 +10,18 @@ from typing import Literal, NamedTuple
 __all__ = ["Cue", "Finds", "Language"]
 
 Cue = Literal[
-    "void", "report", "fiction", "handover", "permit", "ask", "once", "label", "heading",
+    "void", "report", "fiction", "handover", "claim", "permit", "ask", "once", "label", "heading",
     "ban", "duration", "always", "general", "gate", "case", "duty", "deny", "act", "cap", "limit", "prefer",
 ]  # fmt: skip
 """What a phrase says.
 
 `void`: none of its words say anything. `report`: somebody else says it. `fiction`: it holds in a story.
-`handover`: what follows is a text to work on. `permit`: something is allowed, or taken back. `ask`: a
-polite question. `once`: it is about this time. `label`: it is called a rule. `heading`: what is listed
-below are rules. `ban`: must not. `duration`: from now on. `always`: always and never, said of a doing.
-`general`: every, all. `gate`: until, without asking. `case`: whenever something happens. `duty`: must.
-`deny`: do not. `act`: a verb that orders. `cap`: a bound that is set. `limit`: a number that bounds.
+`handover`: what follows is a text to work on. `claim`: it claims an operator's say, which a user does not
+have. `permit`: something is allowed, or taken back. `ask`: a polite question. `once`: it is about this time.
+`label`: it is called a rule. `heading`: what is listed below are rules. `ban`: must not. `duration`: from
+now on. `always`: always and never, said of a doing. `general`: every, all. `gate`: until, without asking.
+`case`: whenever something happens. `duty`: must. `deny`: do not. `act`: a verb that orders. `cap`: a bound
+that is set. `limit`: a number that bounds.
 `prefer`: somebody likes it so.
 """
 
@@ -107,9 +108,11 @@ class Index:
     tags: frozenset[str] = frozenset()
     classes: dict[str, int] = field(default_factory=dict)
     marks: dict[str, int] = field(default_factory=dict)
-    """What a word does to those who walk: a sum of the bits below; other words do nothing."""
-    least: dict[str, int] = field(default_factory=dict)
-    """By the first word of phrases the least of where they may begin; "@" for any verb."""
+    """What a word does to those who walk: one of the three below; other words do nothing."""
+    midst: _Seconds = field(default_factory=dict)
+    """By the first word of phrases that may begin anywhere the words that may come second."""
+    fronts: _Seconds = field(default_factory=dict)
+    """The same of all phrases, for where a clause begins."""
 
     @property
     def firsts(self) -> frozenset[str]:
@@ -117,9 +120,10 @@ class Index:
         return self.verbs.union(self.root.words)
 
 
-_FIRST, _BREAK, _JOINT, _LINK, _STARTS = 1, 2, 4, 8, 16
-"""A phrase may begin with it anywhere; it ends a clause; a clause begins behind it; so does one if an order
-came before; a phrase may begin with it where a clause begins."""
+_Seconds = dict[str, set[str] | None]
+"""None: any word may come second, or none has to."""
+_BREAK, _JOINT, _LINK = 1, 2, 3
+"""A word ends a clause; a clause begins behind it; so does one if an order came before."""
 
 
 def _is_han(sign: str) -> bool:
@@ -172,41 +176,50 @@ def index_of(language: Language, /) -> Index:
             where = 2 if line.startswith("^^") else 1 if line.startswith("^") else 0
             for words in _spellings(line.lstrip("^")):
                 _put(index, words, where, cue)
-    verbs = index.least.get("@", 3)
-    least = {word: min(verbs, index.least.get(word, 3)) for word in index.verbs} | {
-        word: where for word, where in index.least.items() if word not in index.verbs
-    }
-    for mark, known in (
-        (_FIRST, {word for word, where in least.items() if where == 0}),
-        (_STARTS, {word for word, where in least.items() if where}),
-        (_BREAK, _BREAKS),
-        (_JOINT, index.joints.union("*_")),  # bold and slanted print
-        (_LINK, index.links),
-    ):
-        for word in known:
-            index.marks[word] = index.marks.get(word, 0) | mark
+    for seconds in (index.midst, index.fronts):
+        if "@" in seconds:
+            seconds.update(dict.fromkeys(index.verbs))
+    index.marks = (
+        dict.fromkeys(index.links, _LINK)
+        | dict.fromkeys(_BREAKS, _BREAK)
+        | dict.fromkeys(index.joints.union("*_"), _JOINT)  # bold and slanted print
+    )
     return index
 
 
 def _put(index: Index, words: Sequence[str], where: int, cue: Cue) -> None:
     """Put a phrase into the tree; one with `n'@` once for each verb."""
-    first = words[0]
     for at, word in enumerate(words):
         if word.endswith("@") and word != "@":
             for verb in index.verbs:
                 _put(index, [*words[:at], word[:-1] + verb, *words[at + 1 :]], where, cue)
             return
-    index.least[first] = min(where, index.least.get(first, where))
+    for seconds in (index.fronts,) if where else (index.midst, index.fronts):
+        _note_second(seconds, words)
     node = index.root
     for word in words:
         node = _child(node, word)
     node.ends.append((where, cue))
 
 
+def _note_second(seconds: _Seconds, words: Sequence[str]) -> None:
+    """Note which word of a phrase comes second, if it is a certain one."""
+    if len(words) == 1 or words[1] in _OPEN or words[1][0] == "*":
+        seconds[words[0]] = None
+    else:
+        known = seconds.setdefault(words[0], set())
+        if known is not None:
+            known.add(words[1])
+
+
+_OPEN = ("@", "#", "_", "..")
+"""In a phrase: not a certain word."""
+
+
 def _child(node: _Node, word: str) -> _Node:
     """Give the place behind a word of a phrase, and make it where there is none."""
     tail = word[1:] if word[0] == "*" and len(word) > 1 else ""
-    node.open = node.open or word in ("@", "#", "_", "..") or bool(tail)
+    node.open = node.open or word in _OPEN or bool(tail)
     if word == "@":
         node.verb = node.verb or _Node()
         return node.verb
@@ -231,26 +244,33 @@ def find_cues(index: Index, words: Sequence[str]) -> Finds:
     """
     found: Finds = {}
     start, joined, free, fresh = 2, False, 0, -1
-    marks = index.marks
+    marks, midst, fronts = index.marks, index.midst, index.fronts
     for at, word in enumerate(words):
         if at == fresh:
             start = start or 1
-        mark = marks.get(word)
-        if mark is None:
-            start = 0
-            continue
-        if (mark & _FIRST or (start and mark & _STARTS)) and at >= free:
+        seconds = (fronts if start else midst).get(word, _NOTHING)
+        if at >= free and (
+            seconds is None or (seconds and words[at + 1 : at + 2] and words[at + 1] in seconds)
+        ):
             hits: list[tuple[int, Cue, int]] = []
             _step(index, index.root, words, at, hits)
             if hits:
                 free, scope = _note(hits, at, start, found)
                 fresh = max(fresh, scope)
                 joined = joined or not found.keys().isdisjoint(_JOINS)
-        begins = mark & _JOINT or (mark & _LINK and (joined or start == 2))
-        start = (start or 1) if begins else 1 if mark & _BREAK else 0
+        mark = marks.get(word)
+        if mark is None:
+            start = 0
+        elif mark == _BREAK:
+            start = 1
+        elif mark == _JOINT or joined or start == 2:
+            start = start or 1
+        else:
+            start = 0
     return found
 
 
+_NOTHING: frozenset[str] = frozenset()
 _JOINS = frozenset(("act", "deny", "ban", "always"))
 """Behind these "and" begins another order."""
 

@@ -9,7 +9,7 @@ from trimtab.rules.words import CLOSED
 
 __all__ = ["sentences"]
 
-_END = re.compile(r"[.!?…]+|[。！？\ue001]+")
+_END = re.compile(r"[.!?…]+(?=[\s)\]\"'”’»」』）*_]|$)|[。！？\ue001]+")
 _CLOSERS = ")]\"'”’»」』）*_"
 _SHORTENED = """
 e.g i.e eg ie vs z.b zb d.h bzw usw ca nr vgl ggf p.ej ej sr sra srta dr mr mrs ms st no max min approx resp
@@ -17,6 +17,9 @@ art inc co fig p pp m mme mlle cf env ed al jr prof abs
 """
 """Words that are shortened by a full stop: no sentence ends behind them."""
 _SHORT = frozenset(_SHORTENED.split())
+_LONGEST_SHORT = 8
+"""More characters than the longest of these has."""
+_BEFORE = re.compile(r"[\s(\[]")
 
 
 def sentences(text: str, start: int, end: int, /) -> Iterator[tuple[int, int]]:
@@ -47,14 +50,15 @@ def _ends(text: str, sign: int, stop: int, end: int) -> bool:
     if text[sign] == CLOSED:
         after = text[stop:end][:3].strip()[:1]
         return not after or after.isupper()
-    return text[sign] != "." or _word_before(text, sign) not in _SHORT
+    if text[sign] != ".":
+        return True
+    word = _word_before(text, sign)
+    return len(word) > 1 and word not in _SHORT  # an initial ends nothing
 
 
 def _word_before(text: str, end: int) -> str:
-    start = end
-    while start > 0 and end - start < 8 and not text[start - 1].isspace() and text[start - 1] not in "([":
-        start -= 1
-    return text[start:end].lower()
+    before = text[max(0, end - _LONGEST_SHORT) : end]
+    return _BEFORE.split(before)[-1].lower()
 
 
 def _bare(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

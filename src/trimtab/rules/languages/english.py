@@ -78,6 +78,12 @@ over below within most least up per keep stay max maximum use using instead it's
     tags="ok okay please right understood alright deal yes thanks clear",
     cues={
         "void": """
+need|needs permission|approval to
+that|which|who is|are not? allowed|forbidden|permitted|prohibited|acceptable
+^ the? user|customer|client wants to|you|me|us|a|an|help
+^ call me when|at|on|if|back|tomorrow|later|now|asap|before|after|tonight|today
+i|i'd|i_would prefer a|some? more|better|higher|bigger|larger|different|another
+i|we need|require approval|permission|consent|confirmation|authorization
 never mind
 your budget|limit|cap
 may not be|have|need|want|know
@@ -127,6 +133,7 @@ rules of _ :
 """,
         "report": """
 says|states|stated|claims|claimed|wrote|insists|insisted|mentions|mentioned|warned|warns
+manager|boss|teacher|client has|have|had given|gave|asked
 ^ he|she|they|it|mom|dad|everybody|everyone|people said|told|tells|say|recommend|recommends|suggest
 boss|manager|wife|husband|friend|colleague|teacher|doctor|lawyer said|told|asked|wants|wanted|tells|thinks
 mother|father|sister|brother|client said|told|asked|wants|wanted|tells|thinks
@@ -174,6 +181,18 @@ here is|are .. error|policy|prompt|excerpt|essay|file|page|issue|code|context|co
 ^^ description|passage|content|summary|file|policy|handbook :
 description is|was :
 we're|we_are currently solving
+""",
+        "claim": """
+ignore|disregard|forget|override .. earlier|previous|prior|preceding|above|your instructions|rules|prompt
+ignore|disregard|forget|override all|any|your instructions|rules|guidelines
+^^ system|developer|admin|administrator|operator :
+^^ system|developer|admin|administrator|operator note|message|prompt|override|instruction|notice|update :|(|-
+note|message|attention|instruction|instructions to|for|, the? ai|assistant|ai_assistant|model|llm|chatbot :|,
+^^ attention ,? ai|assistant|ai_assistant :|,
+the ai|assistant|chatbot must|should|shall
+instruction|instructions|message|note|order from the|your operator|system|developer|developers|administrator
+from the administrators|administrator|developers|developer|operator|operators|vendor of|:
+new|updated system prompt|instructions :
 """,
         "permit": """
 you may|can now|again
@@ -228,7 +247,7 @@ rules to follow
         "ban": """
 must not|never
 mustn't
-shall not
+you shall not
 may not @
 is|are strictly? not? forbidden|prohibited
 is|are strictly? not allowed|permitted|acceptable
@@ -237,121 +256,113 @@ off limits
 under no circumstances
 under no circumstance
 on no account
-in no case|event
-at no time|point
 no_one|nobody .. may|must|should
 never , ever
 never ever
-can never @
-should|shall|may never
+you can never @
+should|shall never
 """,
         "duration": """
 from now on|onward|onwards
-from now
 from here on
 from this point|moment|day on|onward|onwards|forward
 going forward
-for the rest|remainder of
-for the rest|remainder of this|the|our|my conversation|session|chat|project|trip|day|task
-for|during|throughout|in this|the|our entire|whole? conversation|session|chat|project
+for|during|throughout|in this|our entire|whole? conversation|session|chat|project|trip
+for|during|throughout the rest|remainder of the|this|our conversation|session|chat|project|trip|day
+for|during|throughout the entire|whole conversation|session|chat|project|trip|day
+during|throughout the conversation|session|chat|project
 until further notice
 until|unless i|we say|tell|ask|decide|change .. otherwise
 unless i|we ask|tell|say
 henceforth
-throughout this|the|our|my
-for|during|in this|our|the entire|whole? conversation|session|chat
-for the whole|entire duration?
 at all times
-all|any future|later|coming|subsequent
+all|any future|subsequent
 without exception|exceptions
 no exceptions
 in all cases
-every single time
-as of today|now|tomorrow
-whatever happens
+^ as of today|now|tomorrow
 no matter what
-permanently
 """,
         "always": """
 ^ never @
-^^ never _
 ^ always @
-^^ always _
-you|we must|should|need to?|have to? always|never
-you|we always|never @
+^ never|always *ly @
+you must|should|need to?|have? to always|never
+we always|never @
+can|could|would|will you please? always|never @
 must|should|shall always
-always|never to? make|be sure
 make|be sure .. always|never
-remember|ensure|try .. always|never
-to always|never @
-i always|never want|need|prefer|like|expect you|my|a|the|to
+^ remember|ensure .. always|never
+don't|do_not ever
+, ever .
+i always|never want|need|prefer|expect you|my|a|the|to
 ^ we @ .. in this|our|the project|repo|repository|codebase|team|company
 i want .. always|never
-always use|include|ask|answer|reply|respond|write|put|add|check|run|keep|verify|confirm
-is|are always to be
-^ only ever @
 """,
         "general": """
 you can|should|must|may only .. at a time
 you can only .. _ _ at a time
 exactly one _ per|a
-every|each|any|all reply|replies|answer|answers|response|responses
-every|each|any|all message|messages|output|outputs|commit|commits
-every|each|all time|times|amount|amounts|price|prices|date|dates
-every|each|all measurement|measurements|unit|units|number|numbers|currency|currencies
-every|each|all pr|prs|branch|branches|function|functions|test|tests|comment|comments|endpoint
-every|each|all endpoints|change|changes|email|emails|suggestion
-every|each|all recommendation|recommendations|report|reports|invoice|invoices
-your|my replies|answers|responses|messages|outputs|emails|commits
+every|each|any reply|answer|response|message|suggestion|recommendation
+every commit message
+keep|make|write|convert|format|give|put|end|start|sign all your? replies|answers|responses|messages|commits
+in|to|for|with all your? replies|answers|responses|messages|commits|requests|questions
+^ every|each|all|any reply|replies|answer|answers|response|responses|message|messages|output|outputs
+^ every|each|all|any commit|commits|time|times|amount|amounts|price|prices|date|dates|email|emails
+^ every|each|all|any measurement|measurements|unit|units|number|numbers|currency|currencies|invoice|invoices
+^ every|each|all|any pr|prs|branch|branches|function|functions|test|tests|comment|comments|endpoint|endpoints
+^ every|each|all change|changes|report|reports
+your replies|answers|responses|messages|outputs|emails|commits
 your|my code|commit messages
-the replies|answers|responses
 ^ answers|replies|responses|commits|names
-by default
-in general
-in the? future
-in our|this|my project|repo|repository|codebase , we|use|always|never
-in our|this|my project|repo|repository|codebase we|use|always|never
+report|express|state|quote all times|amounts|prices|dates|measurements in|as
+^ by default
+^ in general
+^ in the future
+in future
+in our|this|my project|repo|repository|codebase ,? we|use|always|never
 on my behalf
-for all|any|every customers|users|requests|questions|code|tasks
-ever
-everyone|everybody
 my standing
-per reply|answer|response|message|day|week|month|person|function|file|commit
-when you recommend|give|cite|write|answer|reply|respond|suggest|mention|quote|send
-when you book|commit|deploy|name|talk|refer|use|add|change|make|create|edit
+per reply|answer|response|message|commit
+^ when you recommend|give|cite|write|answer|reply|respond|suggest|mention|quote|send|see
+^ when you finish a|any|each
+^ when you book|commit|deploy|name|talk|refer|use|add|change|make|create|edit|encounter
 """,
         "gate": """
 without .. approval|permission|consent|confirmation|authorization|authorisation|sign-off|asking|confirming
 without .. checking|telling|review|agreement|approving|knowing|okay|ok|go
-until|unless i|we|someone|somebody _
+until|unless i|we|someone|somebody have|has|say|tell|approve|approves|confirm|confirms
+until|unless i|we|someone|somebody review|reviews|agree|agrees|give|gives|explicitly
 until|unless the user|customer|team|owner|client|boss
 unless .. told|asked|approved|approves|approve|says|agrees|confirmed|confirms|explicitly
 ask|check with? me|us before|first
 ask me? for? .. before
-before asking
 wait for my|our|explicit
 need|needs|require|requires approval|permission|consent|confirmation|sign-off|authorization|a_second
-before .. show|ask|tell|check|confirm .. me
+before you .. show|ask|tell|check|confirm .. me
+before *ing .. ask|confirm|check .. me
 only after i|we|my
 only .. if|when i|we
 only with my|our|explicit
 """,
         "case": """
-whenever
-every|each|any time
-when you finish|complete|start|commit|write|answer|make|find|fix|see|encounter
+^ whenever
+whenever you|i|we
+^ every|each|any time
+every|each|any time you|i|we
 ^ when *ing
-when|before|after a|an|any|each|every|someone|anyone
-before you|i answer|run|send|make|change|start|commit|push|delete|do|reply|write|edit|touch|merge|deploy
-after you|each|every
-^ if a|an|any _
-^ if anyone|anybody|someone|somebody|anything|something|nothing
-^ if i|you|we ever|ask|say|mention|forget|don't|aren't|are|can't|cannot|need|write|use
-if you're|i'm unsure|not|ever|in
+when|if the user|customer asks
+^ when|before|after a|an|any|each|every|someone|anyone
+before you send|make|change|commit|push|delete|edit|touch|merge|deploy
+^ after you|each|every
+^ if a|an|any user|customer|client|caller|person|request|question|step|tool|command|build
+^ if anyone|anybody|someone|somebody|anything
+^ if i ever|ask|say|mention|forget
+^ if you ever|don't_know|do_not_know|are_not_sure|are_unsure|aren't_sure
+if you're|i'm unsure|not_sure
 if in doubt|_ unsure
 when in doubt
-in case of
-as soon as a|an|any
+^ in case of
 """,
         "duty": """
 you must|shall|should|need|have|ought|are to? @
@@ -396,33 +407,31 @@ i'd|i_would like|want you to
 ^ let's @
 """,
         "cap": """
-budget|cap|ceiling .. is|are|of|at|: now? #
-limit|maximum|max .. is|are|: now? #
-budget|cap is|of|at .. #
-my|our|the|hard limit is|: .. #
+my|our|total|travel|project|hard budget|limit|cap|ceiling .. is|are|of|at|: now? #
+^ the? budget|cap|ceiling .. is|are|of|at|: now? #
+i|we have .. budget .. of|: #
+hard limit|cap is|: .. #
+spending budget|limit|cap|ceiling is .. #
+deadline is
 capped|limited|restricted to|at #
 limit .. to # .. per|a|each
-no|not more than # .. per|each|a|every|in
-at most # .. per|each|a|every|in
-^^ no more than #
-^^ at most|least #
-^^ max|maximum|minimum|min|up to? of? #
+no|not more than # .. per|every|in_total
+at most # .. per|every|in_total
+^^ no more than # .. per|each
+^^ at most # .. per|each
+^^ max|maximum|minimum|min of? # .. per|each
 answers|replies|responses|messages|lines|functions|commits .. under|below|within|most #
-emails|summaries|titles|explanations|descriptions|paragraphs|sentences .. under|below|within|most #
-answers|replies|responses|messages|lines|functions .. than|to|exceed #
-commits|emails|summaries|titles|explanations|paragraphs .. than|to|exceed #
-spend|spending|cost|costs|total|price|budget|fare|fares|bill .. under|below|within|exceed|over|beyond|than #
+answers|replies|responses|messages|lines|functions|commits .. than|to|exceed #
+keep|hold .. spend|spending|cost|costs|total|price|bill .. under|below|within #
+spend|spending|cost|costs|total|price|bill|fare .. not|doesn't|don't|to exceed #
 ^ spend no|at|less more|most|than
-stay|remain under|below|within #
+^ stay|remain under|below|within #
 within a budget of
 can't|cannot|won't|don't|couldn't|not spend|pay|afford|exceed|go|want .. over|above|beyond|than|exceed #
-can only have|spend|afford|pay up? to? #
+i|we can only spend|afford|pay up? to? #
 never exceed|spend|go .. #
 never exceed
 must|should|may|can not exceed
-deadline is|: 
-not exceed #
-under|below|less than? # .. in total
 """,
         "limit": """
 at most|least #
@@ -446,21 +455,19 @@ i|we hate|dislike|love it? when
 i can't|cannot stand
 i don't|do_not like it|when|to_be|being|your|my|long|short
 my|our preference|preferences is|are
-my|our|user's|customer's preferred|favourite|favorite _
+my|our|user's|customer's preferred|favourite|favorite .. is|are|:
 user's|customer's .. style|language|format|tone|timezone|unit|units|day is|: _
 ^ call me _
 address me as
-i go by _
 my pronouns are
 i'm|i_am a? strict|strictly? vegetarian|vegan|allergic|diabetic|celiac|coeliac
 i'm|i_am a? strict|strictly? pescatarian|kosher|halal|colour|color|gluten|lactose
-^ the? user|customer|client prefers|wants|likes|hates|dislikes
+^ the? user|customer|client prefers|wants|dislikes
 i don't|do_not want you to?
-i want|need|like all|every|any|each|your|the|my replies|answers|responses|answer|reply|measurements
-i don't|do_not want you to?
-i want|need|like all|every|any|each|your|the|my units|times|dates|code|commits|messages|everything
-i really|actually|just|also? don't|do_not|never want any|your|more|to_be|to_fly|to_have
-i really|actually|just|also? don't|do_not|never want to_see|to_use|to_include|to_get|to_receive|to_pay|it_to
+i want|like all|every|each|your replies|answers|responses|answer|reply|measurements|units|times|dates|commits
+i really|actually|just|also? don't|do_not|never want any|your|to_fly
+i really|actually|just|also? don't|do_not|never want to_use|to_include|to_receive|to_pay
+i really|actually|just|also? don't|do_not|never want to_be *ed
 """,
     },
 )

@@ -99,6 +99,11 @@ voici le|la|un|une|mon|l'article .. texte|mail|message|article|lettre|document
 voici l'article|l'e-mail
 ^^ texte|article|mail|document|message|sortie|erreur|contexte :
 """,
+        "claim": """
+ignore|ignorez|oublie|oubliez .. instructions|consignes|règles précédentes|antérieures|ci-dessus
+^^ système|développeur|administrateur|opérateur :
+instruction|instructions|message|note de|du l'opérateur|l'administrateur|système|développeur
+""",
         "permit": """
 tu|vous peux|pouvez maintenant|désormais|à_nouveau
 maintenant tu|vous peux|pouvez
@@ -146,17 +151,16 @@ jamais , sous
         "duration": """
 à partir de maintenant|aujourd'hui
 à partir d'aujourd'hui
-à l'avenir
+^ à l'avenir
+^ @ à l'avenir
 dorénavant
 désormais
 dès maintenant|à_présent|lors
-pour le|la reste|suite
 pour le|la reste|suite de la|cette|notre conversation|session|discussion
-pour|pendant toute|tout la|cette|le|ce
+pour|pendant toute|tout la|cette|le|ce conversation|session|discussion|projet|voyage
 jusqu'à nouvel ordre
 jusqu'à ce que je
 sans exception
-à chaque fois
 en toutes circonstances
 dans tous les cas
 dans cette session|conversation
@@ -180,16 +184,17 @@ on déploie|utilise|écrit|met .. toujours
 assure-toi|pense|veille .. toujours
 """,
         "general": """
-chaque|toute|toutes|tous|les réponse|réponses|message|messages|commit|commits|prix
-chaque|toute|toutes|tous|les dates|heures|mesures|montants|fonction|fonctions|modification|modifications
-toutes|tous les|tes|vos|mes réponses|messages|commits|prix|dates
-toutes|tous les|tes|vos|mes heures|mesures|montants|fonctions|modifications|mails
+chaque|toute réponse|message|commit
+dans|à toutes|tous les|tes|vos réponses|messages|commits
+^ chaque|toute|toutes_les|tous_les réponse|réponses|message|messages|commit|commits|prix|dates|heures
+^ chaque|toute|toutes_les|tous_les mesures|montants|fonction|fonctions|modification|modifications|mails
+^ les prix|dates|heures|mesures|montants|réponses
 tes|vos réponses|messages|mails
-par défaut
-en général
+^ par défaut
+^ en général
 dans ce projet|dépôt
 en mon nom
-par réponse|message|jour|semaine|mois|personne
+par réponse|message|commit
 """,
         "gate": """
 sans .. accord|approbation|permission|autorisation|consentement
@@ -205,18 +210,16 @@ sauf si je|on
 uniquement avec mon
 """,
         "case": """
-chaque fois que
-^ quand tu|vous|un|une|je|on
+^ chaque fois que
+^ quand tu|vous|quelqu'un
 ^ lorsque tu|vous
 ^ avant de _
 ^ avant d'@
 ^ avant chaque
 ^ après chaque
-^ si un|une|quelqu'un|quelque|tu|je|on
-avant|après chaque
-en cas de
-en cas
-dès qu'un|que|qu'une
+^ si quelqu'un
+^ si tu ne sais|trouves
+^ en cas de
 """,
         "duty": """
 tu|vous dois|devez _
@@ -244,12 +247,10 @@ il faut
 je veux|voudrais|souhaite|aimerais que tu|vous
 """,
         "cap": """
-budget|limite|plafond|maximum .. est|sont|: maintenant|désormais? de? #
-budget|limite|plafond de|d' #
-^^ au plus|maximum #
-^^ au maximum #
-^^ maximum|minimum #
-^^ pas plus de #
+mon|notre|le budget|limite|plafond .. est|: maintenant|désormais? de? #
+^ budget|limite|plafond : #
+^^ au plus|maximum # .. par
+^^ maximum|minimum # .. par
 pas plus de # .. par
 au maximum|plus # .. par
 réponses|messages|lignes|fonctions|mails .. moins|plus|maximum de #
@@ -268,7 +269,7 @@ jusqu'à #
 """,
         "prefer": """
 je préfère|préférerais
-j'aime mieux|bien|que|les
+j'aime mieux
 je n'aime pas
 je déteste
 j'ai horreur
@@ -279,8 +280,7 @@ ma préférence|mon_format|mon_langage préféré|va|est
 je suis végétarien|végétarienne|vegan|végane|allergique|intolérant|intolérante|diabétique
 je ne mange pas|que
 je ne veux pas|aucun|plus|que
-je veux toutes|tous|chaque
-plutôt que
+je veux toutes|tous les|tes réponses|dates|prix|mesures|heures en|avec
 """,
     },
 )

@@ -98,6 +98,11 @@ hier ist|kommt .. text|mail|email|artikel|brief|absatz|dokument|nachricht|readme
 text|mail|artikel|brief|dokument|nachricht unten
 ^^ text|artikel|mail|brief|dokument|protokoll|readme|ausgabe|fehler|kontext :
 """,
+        "claim": """
+ignoriere|ignorieren|vergiss|vergessen .. bisherigen|früheren|vorherigen|vorigen|obigen anweisungen|regeln
+^^ system|entwickler|administrator|betreiber :
+anweisung|anweisungen|nachricht|hinweis des betreibers|administrators|systems|entwicklers
+""",
         "permit": """
 du|sie darfst|dürfen jetzt|nun|wieder
 du|sie kannst|können jetzt|nun|wieder
@@ -145,17 +150,15 @@ von heute an
 ab diesem zeitpunkt|moment
 künftig
 zukünftig
-in zukunft
-für den rest
-für die ganze|gesamte|restliche
+^ in zukunft
+^ @ in zukunft
+für den rest des|der|dieser|unseres gesprächs|chats|projekts|sitzung|unterhaltung|reise
+für die ganze|gesamte|restliche sitzung|unterhaltung|reise
 bis auf weiteres
 bis ich .. anderes|sage
 solange ich nicht
 ausnahmslos
 ohne ausnahme
-jedes mal
-dauerhaft
-jederzeit
 während der ganzen|gesamten
 in dieser sitzung|unterhaltung
 in diesem gespräch|chat
@@ -173,19 +176,19 @@ will|möchte .. immer|nie|niemals|stets
 @ .. niemals
 """,
         "general": """
-jede|jeder|jedes|jeden|allen|alle antwort|antworten|nachricht|nachrichten|commit
-jede|jeder|jedes|jeden|allen|alle commits|zeiten|preise|beträge|maße
-jede|jeder|jedes|jeden|allen|alle einheiten|datumsangaben|änderung|änderungen|funktion
-jede|jeder|jedes|jeden|allen|alle funktionen|mail|mails|uhrzeiten|zahlen|mails
+jede|jeder|jedes|jeden antwort|nachricht|commit
+in|mit|zu allen antworten|nachrichten|commits
+^ jede|jeder|jedes|jeden|alle preis|preise|betrag|beträge|zeiten|maße|einheiten|datumsangaben|zahlen
+^ jede|jeder|jedes|jeden|alle funktion|funktionen|änderung|änderungen|mail|mails|uhrzeiten|commits
+^ alle antworten|nachrichten
 deine|deinen|ihre|ihren antworten|nachrichten|mails|kommentaren|commits
 ^ antworten|commits|nachrichten
-grundsätzlich
-generell
-standardmäßig
+^ grundsätzlich
+^ generell
+^ standardmäßig
 in diesem projekt|repo
 in meinem namen
-jemals
-pro antwort|nachricht|tag|woche|monat|person
+pro antwort|nachricht|commit
 """,
         "gate": """
 ohne .. zustimmung|freigabe|erlaubnis|genehmigung|einwilligung
@@ -201,15 +204,16 @@ außer ich|wenn
 """,
         "case": """
 immer wenn
-jedes mal wenn
-sobald ein|eine|jemand
-^ wenn ein|eine|jemand|etwas|du|sie|ich _
+^ jedes mal , wenn
+^^ sobald ein|eine|jemand
+^ wenn jemand _
+^ wenn du|sie nicht|unsicher
 ^ bevor du|sie _
 ^ nach jedem|jeder
 bevor|nachdem du|sie _
 vor jedem|jeder
 im zweifel
-falls ein|eine|jemand|du|ich|etwas
+^ falls jemand|du
 """,
         "duty": """
 du|sie musst|müssen|sollst|sollen _
@@ -233,18 +237,17 @@ lass|lasse|lassen .. weg|unberührt|unverändert|finger
 ich will|möchte|hätte|brauche .. dass du|sie
 """,
         "cap": """
-budget|limit|obergrenze|grenze|maximum|höchstbetrag .. ist|beträgt|liegt|sind|: .. #
-budget|limit von #
+mein|unser|das budget|limit|höchstbetrag .. ist|beträgt|liegt|: .. #
+^ budget|limit|obergrenze|höchstbetrag : .. #
 höchstens|maximal # .. pro|je
 nicht mehr als # .. pro|je|ausgeben
-^^ höchstens|maximal|mindestens|max #
-^^ nicht mehr als #
+^^ höchstens|maximal|mindestens|max # .. pro|je
+^^ nicht mehr als # .. pro|je
 antworten|nachrichten|zeilen|funktionen|sätze|mails .. höchstens|maximal|unter|als #
 darf|dürfen|soll|sollen .. höchstens|maximal #
 darf|dürfen|soll|sollen .. nicht mehr|länger als #
 darf|dürfen|soll|sollen .. nicht über #
 darf|dürfen|soll .. # .. nicht überschreiten|übersteigen
-unter # .. bleiben
 kann|will|möchte .. höchstens|maximal #
 """,
         "limit": """
@@ -254,9 +257,10 @@ unter|über #
 """,
         "prefer": """
 ich bevorzuge|bevorzugte
-ich mag .. lieber|keine|kein|nicht|es
-ich hätte|möchte|will|habe|nehme|würde .. lieber|gern|gerne
-ich möchte|will kein|keine|keinen|nicht
+ich mag .. lieber|keine|kein|keinen
+ich hätte|möchte|will|habe|nehme|würde .. lieber
+ich möchte|will kein|keine|keinen
+ich möchte|will nicht , dass
 mir ist|sind|wäre|wären .. lieber
 mir .. lieber
 nenn|nenne|nennen .. mich|sie_mich

@@ -96,6 +96,11 @@ siguiente|siguientes texto|correo|mensaje|artículo|carta|párrafo|documento|fra
 aquí está|tienes|va .. texto|correo|mensaje|artículo|carta|documento
 ^^ texto|artículo|correo|documento|mensaje|salida|error|contexto :
 """,
+        "claim": """
+ignora|ignore|olvida|olvide .. instrucciones|reglas anteriores|previas
+^^ sistema|desarrollador|administrador|operador :
+instrucción|instrucciones|mensaje|nota del operador|sistema|desarrollador|administrador
+""",
         "permit": """
 ya puedes|puede
 ahora sí? puedes|puede
@@ -130,7 +135,7 @@ nuestra|mi|una regla|norma
 reglas|normas|convenciones|preferencias|restricciones|pautas
 """,
         "ban": """
-no debe|debes|deben|puede|pueden|se_debe|se_puede|se_pueden _
+no debe|debes|deben|se_debe|se_puede|se_pueden _
 no está|están permitido|permitida|permitidos|permitidas
 está|están|queda prohibido|prohibida|prohibidos|prohibidas
 prohibido _
@@ -146,25 +151,19 @@ de ahora|aquí|hoy en adelante
 desde ahora|hoy
 en adelante
 de aquí en
-en el futuro
-por|para|durante el resto
+^ en el futuro
 por|para|durante el resto de la|el|esta|este|nuestra conversación|sesión|chat|proyecto|viaje
 durante toda|todo esta|este|la|el|conversación
 hasta nuevo aviso
 hasta que te|yo|diga|avise
 sin excepción|excepciones
 en todo momento
-cada vez que
-en todas las|tus
 en esta sesión|conversación
 """,
         "always": """
 ^ nunca @
-^^ nunca _
 ^ siempre @
-^^ siempre _
 ^ jamás @
-^^ jamás _
 ^ @ .. siempre
 ^ no @ jamás|nunca
 debe|debes|deben .. siempre
@@ -178,17 +177,16 @@ siempre desplegamos|usamos|hacemos|subimos|escribimos
 por favor siempre|nunca
 """,
         "general": """
-cada|toda|todas|todos|cualquier|las|los respuesta|respuestas|mensaje|mensajes|commit|commits|precios|fechas
-cada|toda|todas|todos|cualquier|las|los horas|medidas|importes|función
-cada|toda|todas|todos|cualquier|las|los funciones|cambio|cambios|correo|correos
-todas|todos las|los|tus|mis respuestas|mensajes|commits|precios|fechas
-todas|todos las|los|tus|mis horas|medidas|importes|funciones|cambios|correos
+cada respuesta|mensaje|commit
+en|a todas|todos las|los|tus respuestas|mensajes|commits
+^ cada|toda|todo|todas_las|todos_los respuesta|respuestas|mensaje|mensajes|commit|commits|precios|fechas
+^ cada|toda|todo|todas_las|todos_los horas|medidas|importes|función|funciones|cambio|cambios|correo|correos
 tus|sus respuestas|mensajes|correos
-por defecto
-en general
+^ por defecto
+^ en general
 en este proyecto|repositorio
 en mi nombre
-por respuesta|mensaje|día|semana|mes|persona
+por respuesta|mensaje|commit
 """,
         "gate": """
 sin .. aprobación|permiso|consentimiento|autorización|confirmación
@@ -202,14 +200,14 @@ espera mi|a_que_yo
 solo|sólo con mi
 """,
         "case": """
-cada vez que
-siempre que
-^ cuando _
+^ cada vez que
+^ siempre que
+^ cuando alguien|te
 ^ antes de _
 ^ después de cada
-^ si un|una|alguien|algo|no|hay
-antes|después de cada
-en caso de
+^ si alguien|no_sabes|no_estás
+^ antes de cada
+^ en caso de
 """,
         "duty": """
 debes|debe|deben|tienes_que|tiene_que|hay_que _
@@ -232,15 +230,13 @@ quiero|necesito que @
 llámame|trátame|háblame|respóndeme|escríbeme
 """,
         "cap": """
-presupuesto|límite|tope|máximo .. es|está|son|: de? #
-presupuesto|límite|tope es|de|máximo .. #
+mi|nuestro|el presupuesto|límite|tope .. es|: de? #
+^ presupuesto|límite|tope : .. #
 no|nunca .. más de # .. por|cada|en
 no|nunca gastes|gaste|gastar|superes|supere|pases|excedas|superar|pagar .. #
-^^ máximo|mínimo # _
-^^ como máximo #
-^^ no más de #
+^^ máximo|mínimo # .. por|cada
+^^ no más de # .. por|cada
 respuestas|mensajes|líneas|funciones|correos .. menos|más|máximo de|: #
-menos|más de # .. en total
 como máximo # .. por|cada
 puedo|quiero gastar|pagar .. #
 no puede|debe|pueden|deben superar|exceder|pasar
@@ -266,7 +262,7 @@ mi preferencia|preferido|favorito es
 soy vegetariano|vegetariana|vegano|vegana|alérgico|alérgica|celíaco|celíaca|intolerante
 no como carne|gluten|pescado|cerdo
 no quiero que|ningún|ninguna|nada|volar|pagar
-quiero todas|todos|cada
+quiero todas|todos las|los|tus respuestas|fechas|precios|medidas|horas en|con
 """,
     },
 )
