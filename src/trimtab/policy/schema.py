@@ -750,6 +750,7 @@ _KINDS_OF_SESSIONS: Mapping[str, _Kind] = {
     ),
     "summarizer": _choice("extractive"),
     "must_keep": _MustKeep(takes_names=False),
+    "find_rules": _choice("auto", "all", "off"),
     "max_kept_ratio": _FRACTION,
 }
 """Of the options whose type and check do not say all."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from trimtab._fitting.blocks import Block
 from trimtab._fitting.callbacks import OnTrim
@@ -68,9 +68,6 @@ from trimtab.strategies.must_keep import (
 from trimtab.strategies.rules_message import check_rules
 from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, word_of
 
-if TYPE_CHECKING:
-    from trimtab.rules import Rule
-
 LEAST_BUDGET = 100
 
 TARGET_RATIO = 0.5
@@ -125,8 +122,9 @@ ResultRatio: TypeAlias = float | Literal["auto"] | None
 
 FINDS = ("auto", "all", "off")
 
-FindRulesLike: TypeAlias = Literal["auto", "all", "off"] | Callable[[str], "Iterable[Rule | str]"]
-"""What `find_rules` may be: "auto", "all", "off", or a function of a text that returns its rules."""
+FindRulesLike: TypeAlias = Literal["auto", "all", "off"] | Callable[[str], Iterable[Any]]
+"""What `find_rules` may be: "auto", "all", "off", or a function of a text that returns its rules, as texts or as
+`trimtab.rules.Rule`."""
 
 SummaryMode = Literal["incremental", "rolling", "anchored"]
 """How a summary is continued; see `Session`."""

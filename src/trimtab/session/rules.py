@@ -368,7 +368,8 @@ class RuleSizes:
                 while last.superseded_by in by_id:
                     last = by_id[last.superseded_by]
                 sizes[last.id] = max(self.of(one), sizes.get(last.id, 0))
-        whole = min(cap, self.frame + sum(sizes.values()))
+        # A token more for each: sizes of parts do not quite add up, and the last rule is not to go for that.
+        whole = min(cap, self.frame + sum(sizes.values()) + len(sizes))
         return whole if sizes and whole > self.frame else 0
 
     def block(self, candidates: Iterable[tuple[KnownRule, int]], room: int) -> RuleBlock | None:
