@@ -123,7 +123,7 @@ ResultRatio: TypeAlias = float | Literal["auto"] | None
 FINDS = ("auto", "all", "off")
 
 FindRulesLike: TypeAlias = Literal["auto", "all", "off"] | Callable[[str], Iterable[Any]]
-"""What `find_rules` may be: "auto", "all", "off", or a function of a text that returns its rules, as texts or as
+"""What `find_rules` may be: "auto", "all", "off", or a function of a text that returns its rules: texts or
 `trimtab.rules.Rule`."""
 
 SummaryMode = Literal["incremental", "rolling", "anchored"]
