@@ -1075,7 +1075,18 @@ def test_a_shell_is_offered_sessions_and_kinds(url: str, monkeypatch: pytest.Mon
 def test_rules_are_listed_and_dropped(url: str) -> None:
     """Those given and those found, with where they are; a dropped one is gone from the view."""
     told = {"role": "user", "content": "Never deploy on Fridays. My name is Ada."}
-    run("add", *at(url), *BUDGET, "--rule", "Be honest.", "--find-rules", "auto", data=told)
+    run(
+        "add",
+        *at(url),
+        *BUDGET,
+        "--rule",
+        "Be honest.",
+        "--find-rules",
+        "auto",
+        "--max-rule-tokens",
+        "50",
+        data=told,
+    )
     host, found = said(run("rules", *at(url)))["rules"]
     assert (host["text"], host["by"], host["place"]) == ("Be honest.", "host", "shown")
     assert (found["text"], found["by"], found["place"]) == ("Never deploy on Fridays.", "found", "in view")

@@ -35,7 +35,8 @@ HOST = '<rules by="trimtab">\n- Be honest.\n</rules>'
 
 def made(budget: int = 600, **options: Any) -> Session:
     """Make a session that finds rules."""
-    return Session(budget, **{"find_rules": "auto", "counter": CharCounter(4), **options})
+    given: dict[str, Any] = {"find_rules": "auto", "counter": CharCounter(4), **options}
+    return Session(budget, **given)
 
 
 def chat(session: Session, count: int = 90) -> None:

@@ -317,6 +317,7 @@ _EXAMPLES = {
     "recall": (f"recall {_IN} 'disk full' --output text",),
     "facts": (f"facts {_IN} --output text",),
     "redact": (f"redact {_IN} EVENT_ID", f"redact {_IN} --where '[0-9]{{16}}'"),
+    "rules": (f"rules {_IN} --output text", f"rules {_IN} --drop RULE_ID"),
     "show": (f"show {_IN} --output text", f"show {_IN} --report --output text"),
     "stats": (f"stats {_IN} --output text",),
     "undo": (f"undo {_IN}",),
