@@ -84,6 +84,9 @@ def test_rules_of_the_host_without_room_are_named() -> None:
     with pytest.raises(BudgetExceededError, match=r"for the rules 'Be honest\.', 'Be brief"):
         session.add_rule("Be brief. " * 60)
     assert [rule.text for rule in session.rules] == ["Be honest."]
+    session.add(user("word " * 900))
+    with pytest.raises(BudgetExceededError, match=r"includes 11 tokens for the rules 'Be honest\.'"):
+        session.messages()
 
 
 @pytest.mark.parametrize("rules", ["Be honest.", [""], [3], None])
