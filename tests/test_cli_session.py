@@ -1101,3 +1101,31 @@ def test_a_shell_is_offered_sessions_and_kinds(url: str, monkeypatch: pytest.Mon
     assert offered("show", "--id") == ["ada", "adam"]
     assert offered("history", "--kinds", incomplete="message,ev") == ["message,evicted"]
     assert {"pin", "unpin", "fork", "clear", "list"} <= set(offered())
+
+
+def test_rules_are_listed_and_dropped(url: str) -> None:
+    """Those given and those found, with where they are; a dropped one is gone from the view."""
+    told = {"role": "user", "content": "Never deploy on Fridays. My name is Ada."}
+    run(
+        "add",
+        *at(url),
+        *BUDGET,
+        "--rule",
+        "Be honest.",
+        "--find-rules",
+        "auto",
+        "--max-rule-tokens",
+        "50",
+        data=told,
+    )
+    host, found = said(run("rules", *at(url)))["rules"]
+    assert (host["text"], host["by"], host["place"]) == ("Be honest.", "host", "shown")
+    assert (found["text"], found["by"], found["place"]) == ("Never deploy on Fridays.", "found", "in view")
+    lines_of = run("rules", *at(url), "--output", "text").stdout.splitlines()
+    assert lines_of[0].endswith("shown       Be honest. (of the host)")
+    assert lines_of[-1] == "in force: 2, without room in view: 0"
+    assert said(run("rules", *at(url), "--hidden")) == {"rules": [], "hidden_rules": 0}
+    assert '<rules by="trimtab">' in run("show", *at(url), "--output", "text").stdout
+    assert said(run("rules", *at(url), "--drop", host["id"]))["rules"] == [found]
+    assert "<rules" not in run("show", *at(url)).stdout
+    assert "has no rule" in run("rules", *at(url), "--drop", "nope", code=1).stderr

@@ -765,12 +765,16 @@ STRATEGIES = (
         ("count_of", "if isinstance(answer, Awaitable):", "if False:"),
     ),
     module(
+        "formats/origin.py",
+        "test_exact_values.py",
+        ("is_passed_on", "len(slot.path) > _OWN_DEPTH", "False"),
+        ("is_passed_on", "slot.is_result or", "False or"),
+    ),
+    module(
         "strategies/must_keep.py",
         "test_exact_values.py",
         ("check_must_keep", 'if value.search("") is not None:', "if False:"),
         ("sources_of", "origins.isdisjoint(_TRUSTED)", "False"),
-        ("sources_of", "len(slot.path) > _OWN_DEPTH", "False"),
-        ("sources_of", "slot.is_result or", "False or"),
         ("sources_of", 'if kind == "assistant":\n            found', "if False:\n            found"),
         ("_source", "if whose ==", "if True or whose =="),
         ("_values_of", "if value in used:", "if True:"),

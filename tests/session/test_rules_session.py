@@ -35,7 +35,8 @@ HOST = '<rules by="trimtab">\n- Be honest.\n</rules>'
 
 def made(budget: int = 600, **options: Any) -> Session:
     """Make a session that finds rules."""
-    return Session(budget, **{"find_rules": "auto", "counter": CharCounter(4), **options})
+    given: dict[str, Any] = {"find_rules": "auto", "counter": CharCounter(4), **options}
+    return Session(budget, **given)
 
 
 def chat(session: Session, count: int = 90) -> None:
@@ -83,6 +84,9 @@ def test_rules_of_the_host_without_room_are_named() -> None:
     with pytest.raises(BudgetExceededError, match=r"for the rules 'Be honest\.', 'Be brief"):
         session.add_rule("Be brief. " * 60)
     assert [rule.text for rule in session.rules] == ["Be honest."]
+    session.add(user("word " * 900))
+    with pytest.raises(BudgetExceededError, match=r"includes 11 tokens for the rules 'Be honest\.'"):
+        session.messages()
 
 
 @pytest.mark.parametrize("rules", ["Be honest.", [""], [3], None])

@@ -53,18 +53,17 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
     lead = [*system, *_rules_rows(outcome)]
     beside_tokens = outcome.beside_tokens(sum(row.tokens for row in lead))
     blocks = tuple([_block(one, own, beside_tokens) for one, own in zip(decisions, rows, strict=True)])
-    unknown = unknown_of(outcome.counter, format, outcome.tools, output, outcome.given_body)
-    leads_system, model = outcome.leads_system, outcome.model
+    leads_system, model, body = outcome.leads_system, outcome.model, outcome.given_body
+    counter = outcome.counter
+    unknown = unknown_of(counter, format, outcome.tools, output, body)
     fixed_tokens = sizes.fixed_tokens(leads_system) if outcome.fixed_tokens is None else outcome.fixed_tokens
     rules_tokens = min(sizes.shown_tokens, outcome.tokens)
     system_tokens, tools_tokens = sizes.fixed_parts(leads_system)
-    is_sure = not unknown and is_exact(
-        outcome.counter, output, format, sizes.fixed, model=model, request=outcome.given_body
-    )
+    is_sure = not unknown and is_exact(counter, output, format, sizes.fixed, model=model, request=body)
     return Report(
         format=format.name,
         model=model,
-        counter=counter_name(outcome.counter),
+        counter=counter_name(counter),
         exact=is_sure,
         shares=outcome.is_black_box,
         window_tokens=budget.window,
@@ -72,7 +71,7 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         output_reserve_tokens=budget.output_reserve,
         overhead_tokens=budget.overhead_tokens,
         margin_tokens=cast("int", budget.margin),  # "auto" was resolved before anything was settled
-        over_margin_tokens=known_over_margin(outcome.counter, outcome.tokens),
+        over_margin_tokens=known_over_margin(counter, outcome.tokens),
         input_tokens=budget.input_tokens,
         fixed_tokens=max(0, fixed_tokens - rules_tokens),
         rules_tokens=rules_tokens,

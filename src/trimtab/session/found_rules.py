@@ -54,7 +54,7 @@ def _rules_in(core: Core, text: str, role: str) -> list[Rule]:
     if not callable(finder):
         return list(find_rules(text, role=role))
     try:
-        return list(_checked(finder(text), text))
+        return list(_said_ones(finder(text), text))
     # SPEC E8: a function of the host's fails, and the message is kept all the same.
     except Exception as error:
         core.hook_errors += 1
@@ -62,7 +62,7 @@ def _rules_in(core: Core, text: str, role: str) -> list[Rule]:
         return []
 
 
-def _checked(answer: Any, text: str) -> Iterable[Rule]:
+def _said_ones(answer: Any, text: str) -> Iterable[Rule]:
     """Take what a function of the host's found: rules, or texts, that are in the message word for word."""
     from trimtab.rules import Rule  # not above: only who finds rules needs it
 

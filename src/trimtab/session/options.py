@@ -123,8 +123,8 @@ ResultRatio: TypeAlias = float | Literal["auto"] | None
 FINDS = ("auto", "all", "off")
 
 FindRulesLike: TypeAlias = Literal["auto", "all", "off"] | Callable[[str], Iterable[Any]]
-"""What `find_rules` may be: "auto", "all", "off", or a function of a text that returns its rules, as texts or
-as `trimtab.rules.Rule`."""
+"""What `find_rules` may be: "auto", "all", "off", or a function of a text that returns its rules: texts or
+`trimtab.rules.Rule`."""
 
 SummaryMode = Literal["incremental", "rolling", "anchored"]
 """How a summary is continued; see `Session`."""
@@ -236,8 +236,8 @@ class SessionOptions:
         find_rules: Whether to find rules in what users and operators write:
             "auto", what holds beyond one answer; "all", orders for one answer,
             too; "off", the default; or a function of a text that returns its
-            rules, as texts in it or as `trimtab.rules.Rule`. A rule whose message
-            is out of view is restated behind the anchors.
+            rules, as texts in it or as `trimtab.rules.Rule`. A rule whose
+            message is out of view is restated behind the anchors.
         max_rule_tokens: Cap on the tokens of the found rules in view. None, the
             default: 0.1 of the budget, at most 1,000.
         anchors: Messages that follow the system text and are never evicted;

@@ -11,7 +11,7 @@ so that the block of rules changes where messages leave, and not where a rule is
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab.errors import CorruptSessionError
@@ -199,7 +199,8 @@ def _rank(known: KnownRule, times: int) -> tuple[bool, int, int]:
 
 def rule_data(rule: Rule, /) -> dict[str, Any]:
     """Write a rule for the event of its message; what most have the same is left out."""
-    data = {one.name: value for one in fields(rule) if (value := getattr(rule, one.name)) != one.default}
+    defaults = {one.name: one.default for one in fields(rule)}
+    data = {name: value for name, value in asdict(rule).items() if value != defaults[name]}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
 
 

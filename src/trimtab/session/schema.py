@@ -112,20 +112,20 @@ def _by_now(kind: str, *, least: int = 0) -> Check:
     return Check(what, lambda value, at: _whole(value, least, at), kind)
 
 
-def _registered(value: Any, at: int) -> bool:
+def _entry(value: Any, at: int) -> bool:
     """Tell whether it is a rule of a register: the events that say it, and the place of the rule in each."""
     if not isinstance(value, Mapping):
         return False
     return (
         bool(value.get("said"))
-        and _list_of(_saying)(value["said"], at)
+        and _list_of(_place_of_rule)(value["said"], at)
         and all(isinstance(value[name], str) for name in ("id", "by") if name in value)
         and _whole(value.get("times", 1), 1, MOST_TOKENS)
         and isinstance(value.get("confirmed", False), bool)
     )
 
 
-def _saying(value: Any, at: int) -> bool:
+def _place_of_rule(value: Any, at: int) -> bool:
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         return False
     return is_name(value[0]) and _whole(value[1], 0, MOST_TOKENS)
@@ -192,7 +192,7 @@ _RULES = Check(
 )
 _REGISTER = Check(
     "a list of rules, each a mapping with the events that say it and its place in each: {'said': [[id, 0]]}",
-    _list_of(_registered),
+    _list_of(_entry),
 )
 _NAMES = Check(
     "what was given, by name",

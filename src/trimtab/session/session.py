@@ -391,7 +391,7 @@ class Session(RunnerHolder):
 
     @property
     def rules(self) -> list[SessionRule]:
-        """The host's rules, and behind them those that were found, in the order said.
+        """The host's rules, then those that were found, in the order said.
 
         Those found are at most 128 that hold, and the newest 16 of the orders
         and of the replaced rules.

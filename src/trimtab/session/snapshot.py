@@ -192,8 +192,8 @@ def _of_messages(
     listed = list[tuple[Literal["rules", "recollection"], Event]]()
     if working_set.rules.known or working_set.rules.unlisted:
         messages = {event.id for event in made if event.kind == "message"}
-        rules = events_of_rules(working_set.rules, messages, partial(core.event, working_set, "rules"))
-        listed += (("rules", event) for event in rules)
+        for event in events_of_rules(working_set.rules, messages, partial(core.event, working_set, "rules")):
+            listed.append(("rules", event))
     if working_set.recollection is not None:
         event = yield from event_at(core.session, working_set.state.recollection, "recalled")
         listed.append(("recollection", _translate_recollection(event, new)))

@@ -19,7 +19,7 @@ from trimtab.budget import Budget
 from trimtab.conversation.order import newest_inside
 from trimtab.conversation.repairs import Change, mend
 from trimtab.conversation.validity import is_paired
-from trimtab.errors import ConfigurationError
+from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.formats import Dict, OriginName
 from trimtab.formats.origin import Origins
 from trimtab.report import RuleCounts, SummaryCheck
@@ -144,7 +144,12 @@ def fit_working_set(
             rule_counts=working_set.rule_counts(),
         )
     )
-    return fitted_for(drive(settle_fit(work)))
+    try:
+        return fitted_for(drive(settle_fit(work)))
+    except BudgetExceededError as error:
+        if working_set.host_rules:  # they are part of what has to stay
+            error.args = (f"{error} What must stay includes {working_set.named_rules}.",)
+        raise
 
 
 def _checks_of(working_set: WorkingSet) -> tuple[SummaryCheck, ...]:

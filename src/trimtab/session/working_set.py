@@ -45,7 +45,7 @@ def _of_rules(rules: Sequence[str], tokens: int) -> str:
     """Name the host's rules, and what they take, for an error."""
     named = ", ".join(f"{rule!r:.60}" for rule in rules[:_MOST_NAMED])
     more = f" and {len(rules) - _MOST_NAMED:,} more" if len(rules) > _MOST_NAMED else ""
-    return f" ({tokens:,} of them for the rules {named}{more})"
+    return f"{tokens:,} tokens for the rules {named}{more}"
 
 
 _MOST_NAMED = 3
@@ -262,7 +262,7 @@ class WorkingSet:
         needed, limit = self.permanent_tokens, self.most_tokens
         if needed > limit:
             anchors = ", anchors and rules" if self.host_rules else " and anchors"
-            rules = _of_rules(self.host_rules, self.host_rule_tokens) if self.host_rules else ""
+            rules = f" ({self.named_rules})" if self.host_rules else ""
             raise BudgetExceededError(
                 f"what a session always shows (system text, tools{anchors}) takes {needed:,} tokens, but"
                 f" its budget is {limit:,}: {needed - limit:,} too many{rules}. Raise the budget or shorten"
@@ -284,6 +284,11 @@ class WorkingSet:
                 limit_tokens=cap,
                 block="anchors",
             )
+
+    @property
+    def named_rules(self) -> str:
+        """The host's rules and what they take, for an error; empty if there are none."""
+        return _of_rules(self.host_rules, self.host_rule_tokens) if self.host_rules else ""
 
     # -- rules that were found
 

@@ -164,11 +164,12 @@ def facts(one: Session) -> Answer:
 @click.option("--drop", "dropped", metavar="ID", help="Have this rule hold no longer, before the list.")
 @on_session
 def rules(one: Session, hidden: bool, dropped: str | None) -> Answer:
-    """List the rules of a session: the host's, and those found in messages, in the order said.
+    """List the rules of a session, and where they are.
 
-    Each is shown (restated in the view), in view (a message in view says it), hidden (it holds, but has no
-    room), superseded (a later one replaces it), or listed (an order for one answer). `add --rule` and `add
-    --find-rules` give a session rules.
+    The host's come first, then those found in messages, in the order said. Each is shown (restated in the
+    view), in view (a message in view says it), hidden (it holds, but has no room), superseded (a later one
+    replaces it), or listed (an order for one answer). `add --rule` and `add --find-rules` give a session
+    rules.
     """
     if dropped is not None:
         one.drop_rule(dropped)
@@ -318,6 +319,7 @@ _EXAMPLES = {
     "recall": (f"recall {_IN} 'disk full' --output text",),
     "facts": (f"facts {_IN} --output text",),
     "redact": (f"redact {_IN} EVENT_ID", f"redact {_IN} --where '[0-9]{{16}}'"),
+    "rules": (f"rules {_IN} --output text", f"rules {_IN} --drop RULE_ID"),
     "show": (f"show {_IN} --output text", f"show {_IN} --report --output text"),
     "stats": (f"stats {_IN} --output text",),
     "switch": (f"switch {_IN} --model NAME",),
