@@ -567,3 +567,20 @@ def test_blank_text_beside_disabled_reasoning_leaves_with_it() -> None:
     said = {**off, "messages": [user("a"), model(THOUGHT, " ")]}
     written = fit(said, 5_000, counter=CharCounter(4, format="bedrock"), format="bedrock").request
     assert written["messages"] == [user("a")]
+
+
+def test_an_answer_stays_with_the_reasoning_in_the_message_before_it() -> None:
+    """A reasoning that ends a message is of what follows: no budget parts the two."""
+    thought = {"reasoningContent": {"reasoningText": {"text": "Tea. " * 9, "signature": "s"}}}
+    talked = [
+        *[{"role": role, "content": [{"text": "word " * 20}]} for role in ("user", "assistant")] * 6,
+        {"role": "user", "content": [{"text": "And?"}]},
+        {"role": "assistant", "content": [thought]},
+        {"role": "assistant", "content": [{"text": "So, tea."}]},
+        {"role": "user", "content": [{"text": "Go on."}]},
+    ]
+    counter, seen = EstimateCounter(format="bedrock"), set[frozenset[int | None]]()
+    for budget in range(15, 150):
+        kept = fit(talked, budget, counter=counter, format="bedrock").positions
+        seen.add(frozenset(kept) & {13, 14})
+    assert seen == {frozenset(), frozenset({13, 14})}

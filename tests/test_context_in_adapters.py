@@ -260,6 +260,17 @@ def test_leading_system_messages_that_have_no_room_are_an_error_with_its_numbers
     fits(needed)
 
 
+def test_a_conversation_that_fits_to_the_token_stays_whole_beside_tools() -> None:
+    """OpenAI charges less for tools behind system text, and leading system text never leaves."""
+    form, counter = get_format("openai_chat"), counter_for("gpt-4o")
+    tools = [form.tool_schema("look", description="Look.", parameters={"type": "object"})]
+    given = [form.message("system", [RULE]), *said("openai_chat", "word " * 30), *said("openai_chat")]
+    tokens = measure(given, tools=tools, counter=counter).tokens
+    for budget, count in ((tokens, 3), (tokens - 1, 2)):
+        fitted = trimmer(blocks(budget, counter=counter), "openai_chat", [], hands_system=True)
+        assert len(fitted.fit(given, tools=tools).messages) == count
+
+
 def test_a_block_for_system_messages_says_itself_what_leaves() -> None:
     """There is one, so its rank, cap and strategy are the caller's word; so are the pins of blocks."""
     held = blocks().add("system", [], priority=-1, strategy="drop")

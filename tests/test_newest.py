@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import product
 from typing import Any
 
 import pytest
 
-from tests.builders import call, result, talk, user, without_address, words
+from tests.builders import assistant, call, result, talk, user, without_address, words
 from tests.chat_in_forms import said_in
 from trimtab import (
     BudgetExceededError,
@@ -199,14 +200,30 @@ def test_a_steady_fit_leaves_it_alone_too() -> None:
 def test_a_newest_result_that_a_repair_moved_is_left_alone_too() -> None:
     """It stands behind its call then, and not last."""
     messages = [user("q"), call("A"), user("and?"), result("A", words(30))]
-    for cut in (True, False):
+    for cut, system in product((True, False), (None, "be brief")):
         try:
-            fitted = fit(messages, 20, counter=WORDS, repair=True, cut_newest=cut)
+            fitted = fit(messages, 20, counter=WORDS, repair=True, cut_newest=cut, system=system)
         except BudgetExceededError:
             assert not cut
         else:
             assert cut
             assert "[text cut by trimtab" in str(fitted.messages)
+
+
+def test_what_stands_behind_a_newest_result_that_a_repair_moved_is_cut_for_it() -> None:
+    """Also where a callback takes out what stands before both."""
+    messages = [user("q"), call("A"), user("and?"), assistant(words(30)), result("A", words(30))]
+    fitted = fit(
+        messages,
+        50,
+        counter=WORDS,
+        strategy=TruncateText(),
+        repair=True,
+        on_trim=lambda context: context.remove(0),
+        cut_newest=False,
+    )
+    assert fitted.positions == [1, 4, 2, 3]
+    assert fitted.changed == [3]
 
 
 @pytest.mark.parametrize("wrong", [0, "no", None])

@@ -114,6 +114,9 @@ def test_a_callback_that_removes_leaves_the_places() -> None:
     """What a callback took out is missing, and what stays is where it was."""
     fitted = fit(talk("u1 a1 u1 a1 u1"), 9, counter=WORDS, on_trim=lambda trim: trim.remove(1))
     assert fitted.positions == [0, 2, 3, 4]
+    blocks = Context(9, counter=WORDS, on_trim=lambda trim: trim.remove(3))
+    blocks.add("notes", talk("u1 a1")).add("history", talk("u1 a1 u1"))
+    assert blocks.fit().positions == [0, 1, 2, 4]
 
 
 def test_what_a_repair_moved_has_its_old_place_and_is_not_changed() -> None:

@@ -159,7 +159,7 @@ def _work(connection: Connection, folder: Path, files: Sequence[str], modules: S
     code = pytest.main(
         [
             *("-q", "--no-header", "--tb=native", "-p", "no:cacheprovider", f"--basetemp={folder / 'tmp'}"),
-            *("-W", "ignore::pytest.PytestAssertRewriteWarning", *files),
+            *("-W", "ignore::pytest.PytestAssertRewriteWarning", "-m", "long or not long", *files),
         ],
         plugins=[plugin],
     )

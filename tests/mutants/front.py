@@ -58,7 +58,7 @@ FRONT = (
         ("prepare", "take_model(ask) if ask.model is None else ()", "take_model(ask)"),
         ("_notes_of_repair", "if not source or items:", "if items:"),
         ("_history", "[index + len(lead) for", "[index for"),
-        ("_history", "late + len(lead)", "late"),
+        ("_history", "late + len(lead)", "late - len(lead)"),
         ("_history", "len(whole) - 1 if newest is None else newest", "len(whole) - 1"),
         ("_go_on_without", "holds[-1] if holds else len(indices) - 1", "len(indices) - 1"),
         ("_go_on_without", "if indices and not work.ask.cut_newest:", "if False:"),

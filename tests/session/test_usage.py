@@ -86,7 +86,7 @@ def test_what_leaves_frees_no_more_than_the_average_of_the_bill() -> None:
     session.set_budget(25_000)
     session.messages()
     status = session.status()
-    assert status.expected_tokens <= 25_000
+    assert status.expected_tokens <= 25_000 // 2  # a cut keeps half of the room
     assert abs(status.expected_tokens - 2 * status.view_tokens) <= 2
 
 
