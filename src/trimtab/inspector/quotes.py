@@ -51,8 +51,7 @@ def quotes_in(view: View, rules: Iterable[tuple[SessionRule, int | None]] = ()) 
     own = [
         at for at, entry in enumerate(view.entries) if entry.index is not None and entry.number is not None
     ]
-    origins = (view.entries[at].origin for at in own)
-    lowered: dict[int, OriginName] = {at: one for at, one in enumerate(origins) if one is not None}
+    lowered: dict[int, OriginName | None] = {n: view.entries[at].origin for n, at in enumerate(own)}
     messages = [view.sources[view.entries[at].index or 0] for at in own]
     said = [(one.kind, one.text, own[one.at]) for one in canaries_in(form, messages, lowered)]
     known = {sought_of(text) for kind, text, _ in said if kind != "value"}

@@ -109,14 +109,14 @@ def find_canaries(recording: Recording, /) -> Recording:
 
 
 def canaries_in(
-    form: Format, messages: Messages, /, lowered: Mapping[int, OriginName] | None = None
+    form: Format, messages: Messages, /, lowered: Mapping[int, OriginName | None] | None = None
 ) -> list[Canary]:
     """List the exact values and the standing rules of users in messages; positions are among these.
 
     Args:
         form: Their wire form.
         messages: The messages, oldest first.
-        lowered: By position, the origins that the host gave messages.
+        lowered: By position, what the host said of whose words a message has.
     """
     found: dict[tuple[str, str], Canary] = {}
     rules: dict[tuple[Any, ...], list[tuple[Rule, Canary]]] = {}
@@ -145,7 +145,7 @@ class _Slot(NamedTuple):
     text: str
 
 
-def _own_texts(form: Format, messages: Messages, lowered: Mapping[int, OriginName]) -> Iterator[_Slot]:
+def _own_texts(form: Format, messages: Messages, lowered: Mapping[int, OriginName | None]) -> Iterator[_Slot]:
     """Yield what users say themselves: no result, no document, and no summary in a message of theirs."""
     for index in range(len(messages)):
         message = entry_of(messages, index)
