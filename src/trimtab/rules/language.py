@@ -89,10 +89,10 @@ class _Node:
     """Something other than a certain word may follow."""
     verb: _Node | None = None
     number: _Node | None = None
-    letters: _Node | None = None
     anything: _Node | None = None
     gap: _Node | None = None
     tails: dict[str, _Node] = field(default_factory=dict)
+    """By how the word ends: of `*ed`, and of `+` by nothing."""
 
 
 @dataclass(slots=True)
@@ -246,8 +246,7 @@ def _child(node: _Node, word: str) -> _Node:
         node.number = node.number or _Node()
         return node.number
     if word == "+":
-        node.letters = node.letters or _Node()
-        return node.letters
+        return node.tails.setdefault("", _Node())
     if word == "_":
         node.anything = node.anything or _Node()
         return node.anything
@@ -339,19 +338,11 @@ def _step(index: Index, node: _Node, words: Sequence[str], at: int, hits: list[t
         size = _number(index, words, at)
         if size:
             _reach(index, node.number, words, at + size, hits)
-    for child in _wild(node, word):
-        _reach(index, child, words, at + 1, hits)
-    for tail, child in node.tails.items():
-        if word.endswith(tail) and word not in index.bases:
-            _reach(index, child, words, at + 1, hits)
-
-
-def _wild(node: _Node, word: str) -> Iterator[_Node]:
-    """Go on by `+` and `_`."""
-    if node.letters is not None and word[0].isalpha():
-        yield node.letters
     if node.anything is not None and word not in _BREAKS:
-        yield node.anything
+        _reach(index, node.anything, words, at + 1, hits)
+    for tail, child in node.tails.items():
+        if word.endswith(tail) and (word not in index.bases if tail else word[0].isalpha()):
+            _reach(index, child, words, at + 1, hits)
 
 
 def _reach(
