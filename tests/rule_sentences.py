@@ -411,6 +411,8 @@ ANY_VERB = {
         "Important: never refund them.",
         "Always refund the customer.",
         "Going forward, always reboot it.",
+        "Never do this on a Monday.",
+        "Always clear the cache.",
     ),
     "de": (
         "Verkaufe nie nach Deutschland.",

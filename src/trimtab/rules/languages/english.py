@@ -106,7 +106,7 @@ never took|gave|felt|found|met|did|saw|too|really|quite|came
 ^^ never|always there|here|where|when|what|who|how|why|if|as|so|such|very|this|these|those|to|in|on|at|by|of
 ^^ never|always for|from|with|without|under|over|about|after|before|during|since|until|than|then|and|or|but
 ^^ never|always not|once|yet|ever|only|just|even|almost|still|also|much|more|less|enough|forever|gonna
-^^ never|always can|could|will|would|should|may|might|must|do|does|am|are|be_a|had|have|having
+^^ never|always can|could|will|would|should|may|might|must|does|am|are|be_a|had|have|having
 ^^ never|always ate|became|began|bit|blew|bought|broke|brought|built|came|caught|chose|drank|drew|drove|fell
 ^^ never|always fed|flew|forgot|fought|got|grew|had|held|hid|kept|knew|laid|learnt|led|lent|lost|made|meant
 ^^ never|always paid|ran|rang|rode|rose|sang|sat|sent|shot|slept|sold|spent|spoke|stole|stood|stuck|swam|swore
@@ -115,7 +115,7 @@ never took|gave|felt|found|met|did|saw|too|really|quite|came
 ^^ never|always forgotten|frozen|given|gone|gotten|grown|hidden|known|ridden|risen|seen|shown|shaken|spoken
 ^^ never|always stolen|sworn|taken|thrown|woken|worn|written
 ^^ never|always none|true|false|null|nothing|nobody|something|someone|usd
-^^ never|always afraid|alone|available|aware|bad|best|better|big|boring|busy|certain|cheap|clear|close_to|cold
+^^ never|always afraid|alone|available|aware|bad|best|better|big|boring|busy|certain|cheap|close_to|cold
 ^^ never|always cool|curious|delicious|different|difficult|dull|eager|early|easy|enough|expensive|false|far
 ^^ never|always fine|free|full|funny|glad|grateful|hard|high|hot|hungry|important|impossible|keen
 ^^ never|always late|long|low|new|nice|old|on_time|perfect|possible|pretty|proud|quick|ready|right|sad|safe
