@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.exact_values import Lossy
-from trimtab import Session
+from trimtab import Context, Session
 from trimtab.counting import counter_for, measure
 from trimtab.replay import Recording, Replayed, Tally, find_canaries, plant_canaries, read_recording, replay
 from trimtab.strategies import Summarize
@@ -42,8 +42,14 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 """Kinds of canaries that are one column."""
 
 
-def ways(budget: int, counter: Any) -> dict[str, Any]:
-    """Name what is compared: whatever `replay` takes as a policy."""
+def ways(budget: int, counter: Any, rules: Sequence[str]) -> dict[str, Any]:
+    """Name what is compared: whatever `replay` takes as a policy.
+
+    Args:
+        budget: The room of each.
+        counter: Counts for all of them.
+        rules: The planted rules, for a host that knows them.
+    """
 
     def session(**options: Any) -> Callable[[], Session]:
         return lambda: Session(budget, model=MODEL, counter=counter, **options)
@@ -55,9 +61,12 @@ def ways(budget: int, counter: Any) -> dict[str, Any]:
         'fit, strategy="agent"': "agent",
         "fit, Summarize, must_keep=None": Summarize(lossy, must_keep=None),
         "fit, Summarize": Summarize(lossy),
+        "fit, rules": Context(budget, model=MODEL, counter=counter, rules=rules).add("history", []),
         "Session": session(),
         "Session, extractive, must_keep=None": session(summarizer=extractive, must_keep=None),
         "Session, extractive": session(summarizer=extractive),
+        "Session, find_rules": session(find_rules="auto"),
+        "Session, extractive, find_rules": session(summarizer=extractive, find_rules="auto"),
         "Session, summarizer, must_keep=None": session(summarizer=lossy, must_keep=None),
         "Session, summarizer": session(summarizer=lossy),
     }
@@ -91,7 +100,8 @@ def main(folder: Path) -> None:
             results: dict[str, list[Replayed]] = {}
             for recording in made:
                 budget = int(share * measure(recording.messages, counter=counter).tokens)
-                for way, policy in ways(budget, counter).items():
+                rules = [one.text for one in recording.canaries if one.kind in COLUMNS["planted rules"]]
+                for way, policy in ways(budget, counter, rules).items():
                     found = replay(recording, policy, budget=budget, model=MODEL, counter=counter, name=way)
                     results.setdefault(way, []).append(found)
             totals = {way: reduce(add, few) for way, few in results.items()}

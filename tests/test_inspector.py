@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from trimtab import Budget, CharCounter, Context, Session, fit
+from trimtab import Budget, CharCounter, Context, Fitted, Session, fit
 from trimtab.errors import ConfigurationError, MissingExtraError
 from trimtab.inspector import Subject, make_app, serve
 from trimtab.replay import replay
@@ -538,9 +538,57 @@ def test_a_session_says_where_it_shows_what_users_said() -> None:
     assert rows == [("ORD-7741", "nowhere: lost"), ("Never deploy after noon.", "nowhere: lost")]
 
 
+def test_a_session_lists_rules_of_its_host_and_its_operators() -> None:
+    """Where each is shown, in the session's view and in that of a policy that knows no rules."""
+    host = ["Never promise a <refund>."]
+    session = Session(300, counter=CharCounter(4), rules=host, find_rules="auto", max_rule_tokens=90)
+    session.add({"role": "user", "content": "Never deploy after noon."})
+    session.add({"role": "system", "content": "From now on, never call before nine."})
+    for message in CHAT:
+        session.add(message)
+
+    def fit_all(policy: str, version: int | None) -> Fitted[Any]:
+        said = [event.message for event in session.history(kinds=["message"]) if event.message]
+        return fit(said, 300, counter=CharCounter(4))
+
+    client = _client(Subject(name="ada", policies=("default",), fit=fit_all, session=session))
+    pattern = (
+        r'<li>(?:<a[^>]*>)?([^<]*)(?:</a>)? <span class="role">\w+</span> <q>(.*?)</q> <span[^>]*>(.*?)<'
+    )
+    assert _texts(client.get("/quotes").text, pattern) == [
+        ("#2", "Never deploy after noon.", "in the block of rules"),
+        ("the host", "Never promise a &lt;refund&gt;.", "in the block of rules"),
+        ("#3", "From now on, never call before nine.", "in the block of rules"),
+    ]
+    assert ("the host", "Never promise a &lt;refund&gt;.", "nowhere: lost") in _texts(
+        client.get("/quotes?policy=default").text, pattern
+    )
+    assert "rules of the host" in client.get("/?only=all").text
+
+
+def test_words_that_a_host_lowers_are_no_rule_of_a_user() -> None:
+    """In the view of the session and of a policy."""
+    session = Session(4_000, counter=CharCounter(4))
+    session.add({"role": "user", "content": "Never deploy after noon."}, origin="document")
+    session.add({"role": "user", "content": "Never deploy before noon."})
+    subject = Subject(
+        name="ada",
+        policies=("default",),
+        fit=lambda policy, version: fit(
+            [event.message for event in session.history(kinds=["message"]) if event.message],
+            4_000,
+            counter=CharCounter(4),
+        ),
+        session=session,
+    )
+    for query in ("", "?policy=default"):
+        found = _client(subject).get(f"/quotes{query}").text
+        assert _texts(found, r"<q>(.*?)</q>") == ["Never deploy before noon."]
+
+
 def test_where_no_user_says_a_rule_the_page_says_so() -> None:
     """In place of an empty list."""
-    assert "No user says a rule or an exact value here" in _client().get("/quotes").text
+    assert "There is no rule here, and no exact value of a user" in _client().get("/quotes").text
 
 
 def test_a_comparison_lists_where_two_policies_differ() -> None:

@@ -451,7 +451,7 @@ def test_what_users_say_is_listed_on_the_page(
     with inspector(tmp_path, "chat.json", "--budget", "500") as address:
         page = open_page(address, width=width, scheme=scheme)
         page.get_by_role("link", name="Rules and exact values").click()
-        rows = page.get_by_role("region", name="Rules and exact values of users").get_by_role("listitem")
+        rows = page.get_by_role("region", name="Rules and exact values").get_by_role("listitem")
         expect(rows).to_have_count(2)
         expect(rows.first).to_have_text("#0 value ORD-7741 nowhere: lost")
         _check_barriers(page, axe())

@@ -159,6 +159,17 @@ def test_what_is_planted_is_found_by_who_looks_for_it(seed: int) -> None:
     assert not any(supersedes(new, old) for at, new in enumerate(rules) for old in rules[:at])
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_each_planted_rule_is_found_alone(seed: int) -> None:
+    """Word for word, as standing: in any order of the templates, the finder knows every sentence."""
+    planted = plant_canaries(read_recording(talk()), 100, seed=seed).canaries
+    rules = [one.text for one in planted if one.kind in ("rule", "limit", "preference")]
+    assert len(rules) == 60
+    assert [[rule.text for rule in find_rules(text) if rule.standing] for text in rules] == [
+        [text] for text in rules
+    ]
+
+
 @pytest.mark.parametrize(
     ("count", "seed", "said"),
     [(0, 0, "count"), (101, 0, "at most 100"), (1.5, 0, "count"), (1, "x", "seed")],

@@ -8,7 +8,16 @@ import pytest
 
 from tests.complexity.counting_machine import operations_of
 from tests.injections import injections
-from tests.rule_sentences import ATTACKS, LATER, NO_RULES, RULES, TASKS
+from tests.rule_sentences import (
+    ANY_VERB,
+    ATTACKS,
+    LATER,
+    NEVER_AND_ALWAYS,
+    NO_RULES,
+    RULES,
+    TASKS,
+    VERBS,
+)
 from trimtab.rules import STANDING, Rule, find_rules, supersedes
 
 RULE = "Never deploy on Fridays."
@@ -57,6 +66,29 @@ def test_what_only_sounds_like_a_rule_does_not_hold_on(text: str) -> None:
     """An order for one answer may be found, as an order."""
     assert standing(text) == []
     assert {rule.kind for rule in find_rules(text)} <= {"order"}
+
+
+@pytest.mark.parametrize(
+    ("language", "text"), [(code, text) for code in LANGUAGES for text in ANY_VERB[code]]
+)
+def test_a_verb_that_is_in_no_table_may_follow_never_and_always(language: str, text: str) -> None:
+    """Where the sentence begins with it, or with how long it holds."""
+    rule = one(text)
+    assert (rule.text, rule.language, rule.standing) == (text, language, True)
+
+
+@pytest.mark.parametrize(
+    "frame", ["Never {} it on Fridays.", "From now on, never {} it.", "From now on, always {} it."]
+)
+def test_everyday_verbs_are_found_behind_never_and_always(frame: str) -> None:
+    """All of them."""
+    assert [verb for verb in VERBS.split() if not standing(frame.format(verb))] == []
+
+
+@pytest.mark.parametrize("text", [text for texts in NEVER_AND_ALWAYS.values() for text in texts])
+def test_a_statement_that_begins_with_never_or_always_is_no_rule(text: str) -> None:
+    """What follows is no order."""
+    assert standing(text) == []
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from trimtab.inspector.views import (
 from trimtab.report import MessageRow, Report
 from trimtab.report.html import kind_of
 from trimtab.report.text import plain, plural, reason_words, runs
-from trimtab.session import Origin, Session
+from trimtab.session import Origin, Session, SessionRule
 from trimtab.session.in_context import HISTORY
 from trimtab.session.log import state_of
 from trimtab.session.text import event_text
@@ -44,9 +44,16 @@ _AT_ONCE = 64
 OTHER = Origin("other")
 """Of a row of another block than the session's."""
 _VERSION = attrgetter("version")
-_TITLES = {"system": "system text", "anchor": "anchor", "facts": "facts", "shortened": "trimtab"}
+_TITLES = {
+    "system": "system text",
+    "rules": "rules",
+    "anchor": "anchor",
+    "facts": "facts",
+    "shortened": "trimtab",
+}
 _WHY_INSERTED = {
     "system": "the system text of the session",
+    "rules": "rules of the host, or of messages that are not in view",
     "anchor": "always sent",
     "facts": "facts from earlier messages",
     "summary": "in place of the messages it summarizes",
@@ -141,8 +148,8 @@ class Log:
         """Name the messages of a view of another policy by their versions, as those of the session are."""
         said = self.messages(version)
         keys = keys_of([event.message for event in said])
-        versions = {key: event.version for key, event in zip(keys, said, strict=True)}
-        return [_rename(entry, versions.get(entry.key)) for entry in entries]
+        events = dict(zip(keys, said, strict=True))
+        return [_rename(entry, events.get(entry.key)) for entry in entries]
 
     def budget_tokens(self, version: int, *, since: int = 0) -> int:
         """Return the budget that was in force at a version."""
@@ -186,6 +193,14 @@ class Log:
             for name, value in found.items()
             if value not in (None, 0)
         ]
+
+    def rules(self, version: int, *, since: int = 0) -> list[tuple[SessionRule, int | None]]:
+        """List the rules that hold now, and the version of the message of each; of an older version none."""
+        if version != self.version:
+            return []
+        versions = {event.id: event.version for event in self.messages(version, since=since)}
+        held = [one for one in self._session.rules if one.place not in ("superseded", "listed")]
+        return [(one, versions.get(one.source or "")) for one in held]
 
     def undo(self, event_id: str) -> Event:
         """Take back a decision and those after it."""
@@ -351,10 +366,11 @@ def _entries(
     yield from waiting
 
 
-def _rename(entry: Entry, version: int | None) -> Entry:
-    if version is None:
+def _rename(entry: Entry, event: Event | None) -> Entry:
+    if event is None:
         return replace(entry, number=None)
-    return replace(entry, title=f"#{version:,}", key=version, number=version)
+    version = event.version
+    return replace(entry, title=f"#{version:,}", key=version, number=version, origin=event.data.get("origin"))
 
 
 def _title(origin: Origin, row: MessageRow) -> str:
@@ -398,6 +414,7 @@ def _entry(
         number=event.version,
         reason=reason,
         is_sized=row is not None,
+        origin=event.data.get("origin"),
     )
 
 

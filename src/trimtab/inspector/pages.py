@@ -47,6 +47,7 @@ from trimtab.replay import Replayed, chart_page
 from trimtab.replay.table import cells_of, in_dollars, notes_of
 from trimtab.report.html import overview_fragment
 from trimtab.report.text import plain, plural
+from trimtab.session import SessionRule
 from trimtab.session.options import LEAST_BUDGET
 from trimtab.stores import Event
 
@@ -377,9 +378,13 @@ class Inspector:
         return self._texts[1]
 
     def quotes(self, request: Request) -> Response:
-        """List the rules and exact values of users, and where each is shown; what is lost comes first."""
+        """List rules, and exact values of users, and where each is shown; what is lost comes first."""
         question = self._question(request)
-        found = quotes_in(self._view(question))
+        view, rules = self._view(question), list[tuple[SessionRule, int | None]]()
+        if self._log is not None:
+            version = self._log.version if question.version is None else question.version
+            rules = self._log.rules(version, since=question.since or 0)
+        found = quotes_in(view, rules)
         start = whole(request.query_params, "start") or 0
         shown = found[start : start + MOST_FOUND]
         end = start + len(shown)

@@ -18,6 +18,7 @@ from trimtab.budget import Budget
 from trimtab.context import Fitted
 from trimtab.errors import BudgetExceededError, ConfigurationError, CountingError, UnknownNameError
 from trimtab.formats import Format, get_format, mapping_of
+from trimtab.formats.origin import OriginName
 from trimtab.inspector.subject import Subject
 from trimtab.report import InsertedRow, MessageRow, Report
 from trimtab.report.html import kind_of
@@ -83,6 +84,8 @@ class Entry:
     """Whether anybody was to count it: a session does not know the size of what was evicted."""
     number: int | None = None
     """By which people name it: an index, or a version of a log; None: it was inserted."""
+    origin: OriginName | None = None
+    """What the host of a session said of its words, if that lowers them."""
 
     @property
     def tokens(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from trimtab._shared.checks import check_whole
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Path, mapping_of
+from trimtab.formats.origin import OriginName, lower
 from trimtab.formats.values import entry_of
 from trimtab.replay.record import Canary, Messages, ModelCall, Recording
 from trimtab.rules import Rule, find_rules, supersedes
@@ -107,16 +108,19 @@ def find_canaries(recording: Recording, /) -> Recording:
     return replace(recording, canaries=tuple(replace(one, at=one.at - recording.lead) for one in found))
 
 
-def canaries_in(form: Format, messages: Messages, /) -> list[Canary]:
+def canaries_in(
+    form: Format, messages: Messages, /, lowered: Mapping[int, OriginName | None] | None = None
+) -> list[Canary]:
     """List the exact values and the standing rules of users in messages; positions are among these.
 
     Args:
         form: Their wire form.
         messages: The messages, oldest first.
+        lowered: By position, what the host said of whose words a message has.
     """
     found: dict[tuple[str, str], Canary] = {}
     rules: dict[tuple[Any, ...], list[tuple[Rule, Canary]]] = {}
-    for slot in _own_texts(form, messages):
+    for slot in _own_texts(form, messages, lowered or {}):
         at = slot.place
         for value in filter(None, values_in(slot.text)):
             found.setdefault(("value", value), Canary(kind="value", text=value, at=at))
@@ -141,13 +145,13 @@ class _Slot(NamedTuple):
     text: str
 
 
-def _own_texts(form: Format, messages: Messages) -> Iterator[_Slot]:
+def _own_texts(form: Format, messages: Messages, lowered: Mapping[int, OriginName | None]) -> Iterator[_Slot]:
     """Yield what users say themselves: no result, no document, and no summary in a message of theirs."""
     for index in range(len(messages)):
         message = entry_of(messages, index)
         if form.kind(message) != "user":
             continue
-        sources = sources_of(form, [(message, form.origins(message))])
+        sources = sources_of(form, [(message, lower(form.origins(message), lowered.get(index)))])
         for slot, source in zip(form.texts(message), sources, strict=True):
             if source.whose == "user" and slot.text.strip():
                 yield _Slot(index, slot.path, slot.text)
@@ -156,7 +160,7 @@ def _own_texts(form: Format, messages: Messages) -> Iterator[_Slot]:
 def _last_texts(recording: Recording) -> Iterator[_Slot]:
     """Yield the last text of each message that has one."""
     last: _Slot | None = None
-    for slot in _own_texts(recording.format, recording.messages):
+    for slot in _own_texts(recording.format, recording.messages, {}):
         if last is not None and last.place != slot.place:
             yield last
         last = slot

@@ -16,6 +16,7 @@ from trimtab.session.messages import RECALL_TAG
 from trimtab.strategies.exact_values import fold, says
 from trimtab.strategies.fact_extractor import FACTS_TAG
 from trimtab.strategies.must_keep import VALUES_LABEL, unescape
+from trimtab.strategies.rules_message import RULES_TAG
 from trimtab.strategies.summarizer import SUMMARY_TAG
 
 __all__ = ["ROUNDS", "Place", "Sent", "Watch", "sought_of", "texts_by_place"]
@@ -26,9 +27,8 @@ Place = Literal["message", "rules", "facts", "summary", "values", "recalled"]
 """Where a text is: in a message or the system text, or in what trimtab wrote. `values` is the line behind a
 summary that restates what it lost."""
 
-_RULES_TAG = "rules"
 _PLACES: Mapping[str, Place] = {
-    _RULES_TAG: "rules",
+    RULES_TAG: "rules",
     FACTS_TAG: "facts",
     SUMMARY_TAG: "summary",
     RECALL_TAG: "recalled",

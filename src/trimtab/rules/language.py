@@ -43,9 +43,10 @@ class Language:
     """The words of one language.
 
     A cue is written as words with a space between them. `a|b_c` is "a" or "b c", and `a?` may be absent. `..`
-    stands for at most four words of the same clause, and `_` for one. `*ed` is a word that ends so and no
-    verb of `verbs`, `@` one of those verbs, `n'@` one with that before it, and `#` a number. `^` in front:
-    only where a clause begins; `^^`: only where the sentence does.
+    stands for at most four words of the same clause, `_` for one, and `+` for one of letters. `*ed` is a word
+    that ends so and is in neither `verbs` nor `bases`, `@` one of `verbs`, `n'@` one with that before it, and
+    `#` a number. `^` in front: only where a clause begins; `^^`: only where the sentence does; `^^^`: only
+    behind a duration that opens the sentence, where `^^` holds, too.
     """
 
     code: str
@@ -53,6 +54,8 @@ class Language:
     """Words by which the language is told."""
     verbs: str
     """Verbs as they order, for `@`."""
+    bases: str = ""
+    """Other verbs as they order, which end as a `*` of the table does: "embed", "dismiss"."""
     numbers: str
     """Numbers as words."""
     joints: str
@@ -80,7 +83,7 @@ class _Node:
     """A place in the tree of phrases: what has been read so far, and what may follow."""
 
     ends: list[tuple[int, Cue]] = field(default_factory=list)
-    """Phrases that end here: where one may begin (0 anywhere, 1 clause, 2 sentence), and what it says."""
+    """Phrases that end here: where one may begin (how many `^`), and what it says."""
     words: dict[str, _Node] = field(default_factory=dict)
     open: bool = False
     """Something other than a certain word may follow."""
@@ -89,6 +92,7 @@ class _Node:
     anything: _Node | None = None
     gap: _Node | None = None
     tails: dict[str, _Node] = field(default_factory=dict)
+    """By how the word ends: of `*ed`, and of `+` by nothing."""
 
 
 @dataclass(slots=True)
@@ -98,6 +102,8 @@ class Index:
     language: Language
     root: _Node = field(default_factory=_Node)
     verbs: frozenset[str] = frozenset()
+    bases: frozenset[str] = frozenset()
+    """All words that no `*` stands for: the verbs, too."""
     numbers: frozenset[str] = frozenset()
     joints: frozenset[str] = frozenset()
     links: frozenset[str] = frozenset()
@@ -113,6 +119,8 @@ class Index:
     """By the first word of phrases that may begin anywhere the words that may come second."""
     fronts: _Seconds = field(default_factory=dict)
     """The same of all phrases, for where a clause begins."""
+    seconds: frozenset[str] = frozenset()
+    """The words that may come second where a clause begins with any word (`+`, `*`)."""
 
     @property
     def firsts(self) -> frozenset[str]:
@@ -160,6 +168,7 @@ def index_of(language: Language, /) -> Index:
     index = Index(
         language,
         verbs=frozenset(language.verbs.split()),
+        bases=frozenset(f"{language.verbs} {language.bases}".split()),
         numbers=frozenset(language.numbers.split()),
         joints=frozenset(language.joints.split()),
         links=frozenset(language.links.split()),
@@ -173,12 +182,18 @@ def index_of(language: Language, /) -> Index:
         index.classes.update(dict.fromkeys(group.split(), number))
     for cue, phrases in language.cues.items():
         for line in filter(None, map(str.strip, phrases.splitlines())):
-            where = 2 if line.startswith("^^") else 1 if line.startswith("^") else 0
-            for words in _spellings(line.lstrip("^")):
+            phrase = line.lstrip("^")
+            where = len(line) - len(phrase)
+            for words in _spellings(phrase):
                 _put(index, words, where, cue)
     for seconds in (index.midst, index.fronts):
         if "@" in seconds:
             seconds.update(dict.fromkeys(index.verbs))
+    index.seconds = frozenset(
+        second for first in [*index.fronts] if _is_any(first) for second in index.fronts.pop(first) or ()
+    )
+    for known in filter(None, index.fronts.values()):
+        known.update(index.seconds)
     index.marks = (
         dict.fromkeys(index.links, _LINK)
         | dict.fromkeys(_BREAKS, _BREAK)
@@ -212,7 +227,11 @@ def _note_second(seconds: _Seconds, words: Sequence[str]) -> None:
             known.add(words[1])
 
 
-_OPEN = ("@", "#", "_", "..")
+def _is_any(word: str) -> bool:
+    return word == "+" or (word[0] == "*" and len(word) > 1)
+
+
+_OPEN = ("@", "#", "+", "_", "..")
 """In a phrase: not a certain word."""
 
 
@@ -226,6 +245,8 @@ def _child(node: _Node, word: str) -> _Node:
     if word == "#":
         node.number = node.number or _Node()
         return node.number
+    if word == "+":
+        return node.tails.setdefault("", _Node())
     if word == "_":
         node.anything = node.anything or _Node()
         return node.anything
@@ -243,12 +264,12 @@ def find_cues(index: Index, words: Sequence[str]) -> Finds:
     Complexity: O(n) in words, for a phrase is of bounded length.
     """
     found: Finds = {}
-    start, joined, free, fresh = 2, False, 0, -1
-    marks, midst, fronts = index.marks, index.midst, index.fronts
+    start, joined, free, fresh, opened = 2, False, 0, -1, 1
+    marks, midst, fronts, any_front = index.marks, index.midst, index.fronts, index.seconds
     for at, word in enumerate(words):
         if at == fresh:
-            start = start or 1
-        seconds = (fronts if start else midst).get(word, _NOTHING)
+            start = max(start, opened)
+        seconds = fronts.get(word, any_front) if start else midst.get(word, _NOTHING)
         if at >= free and (
             seconds is None or (seconds and words[at + 1 : at + 2] and words[at + 1] in seconds)
         ):
@@ -256,17 +277,12 @@ def find_cues(index: Index, words: Sequence[str]) -> Finds:
             _step(index, index.root, words, at, hits)
             if hits:
                 free, scope = _note(hits, at, start, found)
-                fresh = max(fresh, scope)
+                if scope > fresh:
+                    fresh, opened = scope, 3 if start >= 2 else 1
                 joined = joined or not found.keys().isdisjoint(_JOINS)
         mark = marks.get(word)
-        if mark is None:
-            start = 0
-        elif mark == _BREAK:
-            start = 1
-        elif mark == _JOINT or joined or start == 2:
-            start = start or 1
-        else:
-            start = 0
+        ends = mark is None or (mark == _LINK and not joined and start < 2)
+        start = 0 if ends else start or 1
     return found
 
 
@@ -289,7 +305,7 @@ def _note(hits: Sequence[tuple[int, Cue, int]], at: int, start: int, found: Find
     Args:
         hits: Of each where it may begin, what it says, and where it ends.
         at: Where they begin.
-        start: What begins there: 0 nothing, 1 a clause, 2 the sentence.
+        start: What begins there: 0 nothing, 1 a clause, 2 the sentence, 3 what a duration is said of.
         found: Gets the cues.
     """
     void = scope = 0
@@ -325,7 +341,7 @@ def _step(index: Index, node: _Node, words: Sequence[str], at: int, hits: list[t
     if node.anything is not None and word not in _BREAKS:
         _reach(index, node.anything, words, at + 1, hits)
     for tail, child in node.tails.items():
-        if word.endswith(tail) and word not in index.verbs:
+        if word.endswith(tail) and (word not in index.bases if tail else word[0].isalpha()):
             _reach(index, child, words, at + 1, hits)
 
 

@@ -40,6 +40,12 @@ submit suggest suffix summarize summarise support surround suppress swap switch 
 terminate test tie touch track transfer translate treat trim trust truncate try turn type uninstall
 update upgrade upload uppercase use utilize validate verify wait warn wear work wrap write
 """,
+    bases="""
+access ally assess bless bully bypass canvas cling comply cross dismiss dispossess dress embed express
+feed fling fly harass heed imply kiss mass mess miss multiply oppress ping possess proceed rally
+repossess repress ring sed seed shed shred sing speed sting stress string succeed suppress swing tally
+toss trespass undress weed wring
+""",
     numbers="""
 one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty sixty
 seventy eighty ninety hundred thousand million
@@ -95,6 +101,26 @@ never *ed
 ^^ always|never *s
 never been|had|was|seen|heard|knew|thought|got|said|went|made
 never took|gave|felt|found|met|did|saw|too|really|quite|came
+^^ never|always *ing
+^^ never|always the|a|an|one|two|any|my|your|our|their|his|her|i|i'm|i'd|i've|you|he|she|it|we|they|me|that
+^^ never|always there|here|where|when|what|who|how|why|if|as|so|such|very|this|these|those|to|in|on|at|by|of
+^^ never|always for|from|with|without|under|over|about|after|before|during|since|until|than|then|and|or|but
+^^ never|always not|once|yet|ever|only|just|even|almost|still|also|much|more|less|enough|forever|gonna
+^^ never|always can|could|will|would|should|may|might|must|does|am|are|be_a|had|have|having
+^^ never|always ate|became|began|bit|blew|bought|broke|brought|built|came|caught|chose|drank|drew|drove|fell
+^^ never|always fed|flew|forgot|fought|got|grew|had|held|hid|kept|knew|laid|learnt|led|lent|lost|made|meant
+^^ never|always paid|ran|rang|rode|rose|sang|sat|sent|shot|slept|sold|spent|spoke|stole|stood|stuck|swam|swore
+^^ never|always taught|told|thought|threw|understood|woke|won|wore|wrote|heard|left|meant|spelt|dealt
+^^ never|always been|begun|bitten|blown|born|broken|chosen|done|driven|drunk|eaten|fallen|flown|forgiven
+^^ never|always forgotten|frozen|given|gone|gotten|grown|hidden|known|ridden|risen|seen|shown|shaken|spoken
+^^ never|always stolen|sworn|taken|thrown|woken|worn|written
+^^ never|always none|true|false|null|nothing|nobody|something|someone|usd
+^^ never|always afraid|alone|available|aware|bad|best|better|big|boring|busy|certain|cheap|close_to|cold
+^^ never|always cool|curious|delicious|different|difficult|dull|eager|early|easy|enough|expensive|false|far
+^^ never|always fine|free|full|funny|glad|grateful|hard|high|hot|hungry|important|impossible|keen
+^^ never|always late|long|low|new|nice|old|on_time|perfect|possible|pretty|proud|quick|ready|right|sad|safe
+^^ never|always same|short|sick|simple|sorry|strange|sure|thankful|tired|true|ugly|useful|weird|worse
+^^ never|always worst|worth|wrong|young|fun|people|room|time|hope|love|loved|smart|welcome|beautiful
 ^^ always a|the|nice|good|great|wanted|had|happy|been|was|fun|love|loved|so|remember
 always *ed
 don't|dont worry|know|think|have|mind|care|understand|remember
@@ -287,6 +313,11 @@ no matter what
 ^ never @
 ^ always @
 ^ never|always *ly @
+^^ never +
+^^ always + the|a|an|my|your|our|their|his|her|its|any|all|every|each|both|it|them|him|me|us|this|these|those
+^^ always + to|from|for|in|on|at|by|with|before|after|when|if|as|via|through|using|only|first
+^^^ always +
+please never +
 you must|should|need to?|have? to always|never
 we always|never @
 can|could|would|will you please? always|never @

@@ -58,6 +58,9 @@ s'il plaît utilise utilisez reste conversation session plutôt finalement stp s
     cues={
         "void": """
 jamais vu|su|eu|été|pensé|cru|dit|fait|plus|de
+^^ presque|comme|elle|plus|mais|puis|sans|depuis|pas|ils|elles|nous|vous|je|encore jamais|toujours
+^^ madame|j'étais|c'était|n'avais|n'étais|n'ose jamais|toujours
+^^ ne sais|sait|savais|vois|suis|peux|veux|dois jamais
 toujours été|eu|pas|là|un|une|le|la
 ne t'inquiète|t'en|vous_inquiétez
 ne te|vous inquiète|inquiétez|préoccupe
@@ -170,6 +173,13 @@ dans cette session|conversation
 ^ n'@ jamais
 ^ ne me|le|la|les|nous @ jamais
 ^ n'@ .. jamais
+^^ ne + jamais
+^^ ne + plus jamais
+^^ ne me|le|la|les|nous|lui|leur + jamais
+^^ ne jamais +
+^^ *e|*ez|*s|@ jamais +
+^^ *e|*ez toujours le|la|les|un|une|mon|ma|mes|ton|ta|tes|votre|vos|notre|nos|avec|avant|après|d'abord
+^^^ + jamais|toujours _
 ^ jamais de|d'|sans _
 ^^ jamais _
 ^ @ toujours

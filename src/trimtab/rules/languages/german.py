@@ -27,7 +27,8 @@ starten stelle stellen teile teilen teste testen überschreibe überschreiben ü
 übersetzen veröffentliche veröffentlichen verrate verraten vermeide vermeiden verschicke verschicken
 verwende verwenden warte warten wechsle zeig zeige zeigen zitiere zitieren duze duzen sieze siezen
 committe committen formatiere formatieren kommentiere kommentieren berühre anfassen ausgeben angeben
-verändere verändern weitergeben hinzufügen
+verändere verändern weitergeben hinzufügen arbeite bearbeite beobachte bewerte biete erstatte erwarte gestatte
+leite richte schalte streite unterhalte verbiete verbreite vermiete vernichte verwalte verzichte wette
 """,
     numbers="ein zwei drei vier fünf sechs sieben acht neun zehn zwanzig dreißig fünfzig hundert tausend",
     joints="bitte aber also dann außerdem wichtig achtung ok okay hallo danke tatsächlich stattdessen",
@@ -59,6 +60,14 @@ statt lieber rest gespräch sitzung liegt beträgt nun
 nie wieder
 nie mehr
 nie im
+^^ *te nie|niemals|immer|stets
+^^ ich|du|er|sie|es|wir|ihr|das|dies|was|wer|wo|wie|wann|da|hier|dort nie|niemals|immer|stets
+^^ noch|auch|nur|bisher|sonst|früher|damals|heute|gestern|jetzt|leider|zwar|oft nie|niemals|immer|stets
+^^ war|waren|bin|ist|sind|hab|habe|haben|wird|wurde|werde|ging|kam|sah|gab nie|niemals|immer|stets
+^^ für|auf|schon|nicht|beinahe|ohne|alle|viele|meine|deine|seine|ihre|eine|diese|jede nie|niemals|immer|stets
+^^ kann|kannst|können|muss|müssen|wollen|soll|sollen|darf|dürfen|mag nie|niemals|immer|stets
+^^ danke|liebe|leute|manche|einige|andere|beide|gerade|besser|jetzt|dann|denn nie|niemals|immer|stets
+^^ und|oder|aber|weil|nun|vielleicht|lieber nie|niemals|immer|stets
 ^ keine ahnung|sorge|angst|frage|lust|zeit|idee|eile|rede|chance
 ^ kein problem|ding|stress|wunder
 ^ nicht schlecht|wirklich|ganz|so|wahr|nur|mehr|dass|schlimm
@@ -167,6 +176,14 @@ in diesem gespräch|chat
 ^ nie|niemals _
 ^ immer _
 ^ @ .. immer|nie|niemals|stets|grundsätzlich
+^^ + niemals _
+^^^ + nie|niemals|immer|stets _
+^^ + nie an|am|auf|aus|bei|den|das|die|der|dem|ein|eine|einen|einem|etwas|für|gegen|im|in|ins|mit|nach|ohne
+^^ + nie über|um|unter|vom|von|vor|zu|zum|zur|mein|meine|meinen|unsere|unseren|dein|direkt|selbst|länger|mehr
+^^ *e immer|stets +
+^^ *en sie nie|niemals|immer|stets
+^^ *e mir|mich|uns|ihn|sie|es|ihm|ihnen nie|niemals|immer|stets
+^^ *e den|das|die|dem|meine|meinen|mein|unsere|unseren + nie|niemals
 bitte nie|niemals|immer|stets
 du|sie|wir sollst|sollen|musst|müssen .. immer|nie|niemals|stets
 muss|müssen|soll|sollen|sollte immer|nie|niemals|stets

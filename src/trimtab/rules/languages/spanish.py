@@ -60,6 +60,9 @@ prefiero mejor resto conversación sesión realidad
     cues={
         "void": """
 nunca más
+nunca|jamás antes|eres|has|tienes|puedes|quieres|sabes|haces|dices|vienes|vas|estas|debieras|veces|meses
+nunca|jamás *abas|*ías|*asteis|*aras|*ieras|*iste|*aste
+no tienes|puedes|quieres|sabes|haces|dices|vienes|eres|has|debes .. nunca|jamás
 nunca he|había|ha|fui|supe|pensé|vi|tuve|me|se|es
 siempre he|ha|había|me|fue|es|quise|hay
 no te preocupes
@@ -164,6 +167,11 @@ en esta sesión|conversación
 ^ nunca @
 ^ siempre @
 ^ jamás @
+^^ nunca|jamás *es|*as +
+^^ nunca|jamás me|le|lo|la|los|las|nos *es|*as
+^ no *es|*as nunca|jamás
+^ no *es|*as .. nunca|jamás
+^^^ nunca|jamás|siempre *e|*a|*an|*en
 ^ @ .. siempre
 ^ no @ jamás|nunca
 debe|debes|deben .. siempre
