@@ -110,7 +110,7 @@ never took|gave|felt|found|met|did|saw|too|really|quite|came
 ^^ never|always ate|became|began|bit|blew|bought|broke|brought|built|came|caught|chose|drank|drew|drove|fell
 ^^ never|always fed|flew|forgot|fought|got|grew|had|held|hid|kept|knew|laid|learnt|led|lent|lost|made|meant
 ^^ never|always paid|ran|rang|rode|rose|sang|sat|sent|shot|slept|sold|spent|spoke|stole|stood|stuck|swam|swore
-^^ never|always taught|told|thought|threw|understood|woke|won|wore|wrote|heard|left|meant|spelt|dealt
+^^ never|always taught|told|thought|threw|understood|woke|won|wore|wrote|heard|spelt|dealt
 ^^ never|always been|begun|bitten|blown|born|broken|chosen|done|driven|drunk|eaten|fallen|flown|forgiven
 ^^ never|always forgotten|frozen|given|gone|gotten|grown|hidden|known|ridden|risen|seen|shown|shaken|spoken
 ^^ never|always stolen|sworn|taken|thrown|woken|worn|written
