@@ -180,7 +180,7 @@ def values_in(text: str, /) -> list[str]:
             said = text[words.starts[at + first] : words.starts[last] + len(words.texts[last])]
             found.append(fold(said).removesuffix("'s").removesuffix("’s"))
         read = at + count
-    found += map(fold, _CODE.findall(text))
+    found += filter(None, map(fold, _CODE.findall(text)))
     if not text.isascii():
         found += _CJK.findall(text)
     return found

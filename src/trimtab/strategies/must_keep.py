@@ -360,13 +360,24 @@ def values_only_in(find: Finder, sources: Sequence[Source], others: Iterable[Sou
 
 
 def _without_copies(text: str, sources: Sequence[Source]) -> str:
-    """Take out lines in which the summarizer only copied the line of values of the summary before."""
+    """Take out lines that only copy the line of values of the summary before, and the label of all others.
+
+    Without it, nothing that the summarizer writes or copies from a tool can stand for values of the user.
+    """
     if VALUES_LABEL not in text:
         return text
     known = {value for one in sources if one.whose == "summary" for value, _ in _without_line(one.text)[1]}
     lines = text.split("\n")
     rest = [line for line in lines if not line.startswith(VALUES_LABEL) or not _copies(line, known)]
-    return "\n".join(rest).strip() or text
+    return _without_labels(rest) or _without_labels(lines) or text
+
+
+def _without_labels(lines: Sequence[str]) -> str:
+    return "\n".join(_LABELS.sub("", line) for line in lines).strip()
+
+
+_LABELS = re.compile(rf"^(?:\s*{VALUES_LABEL})+\s*")
+"""The label where a line begins, as often as it is there."""
 
 
 def _copies(line: str, known: set[str]) -> bool:
