@@ -458,7 +458,7 @@ def _line_within(
     # A value that only the one without room says has not been told.
     behind = values[values.index(told[low]) + 1 :]
     for value in behind[:_TRIED]:
-        is_told = says(_BETWEEN.join(said for said, _ in taken), value[0])
+        is_told = says(_BETWEEN.join(["", *(said for said, _ in taken)]), value[0])
         if not is_told and fits(_line([*taken, value])):
             taken.append(value)
     return _line(taken)
