@@ -122,7 +122,7 @@ def canaries_in(
     rules: dict[tuple[Any, ...], list[tuple[Rule, Canary]]] = {}
     for slot in _own_texts(form, messages, lowered or {}):
         at = slot.place
-        for value in filter(None, values_in(slot.text)):
+        for value in values_in(slot.text):
             found.setdefault(("value", value), Canary(kind="value", text=value, at=at))
         for rule in find_rules(slot.text):
             key = ("rule", fold(rule.text))

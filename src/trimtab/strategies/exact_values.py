@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["LONGEST_VALUE", "Finder", "fold", "says", "values_in"]
+__all__ = ["LONGEST_VALUE", "Finder", "Places", "fold", "says", "values_in"]
 
 LONGEST_VALUE = 300
 """Characters of the longest value; a longer run, as of base64, is no value that anybody repeats."""
@@ -180,7 +180,7 @@ def values_in(text: str, /) -> list[str]:
             said = text[words.starts[at + first] : words.starts[last] + len(words.texts[last])]
             found.append(fold(said).removesuffix("'s").removesuffix("’s"))
         read = at + count
-    found += map(fold, _CODE.findall(text))
+    found += filter(None, map(fold, _CODE.findall(text)))
     if not text.isascii():
         found += _CJK.findall(text)
     return found
@@ -384,6 +384,56 @@ def says(text: str, value: str, /) -> bool:
         at = text.find(value, at + len(value))
     return False
 
+
+class Places:
+    """Where in a text each of its words is, to look for many values in a time that does not grow with both.
+
+    Args:
+        text: A folded text.
+    """
+
+    __slots__ = ("_starts",)
+
+    def __init__(self, text: str = "") -> None:
+        self._starts: dict[str, list[int]] = {}
+        self.add(text, 0)
+
+    def add(self, text: str, start: int) -> None:
+        """Add what the text goes on with; it begins with no letter.
+
+        Args:
+            text: The words.
+            start: Where in the whole text these are.
+        """
+        for match in _PART.finditer(text):
+            self._starts.setdefault(match[0], []).append(start + match.start())
+
+    def says(self, text: str, value: str) -> bool:
+        """Tell whether the text says a value, as `says`.
+
+        Of a value whose rarest word is there very often, only the first places are looked at.
+
+        Args:
+            text: The whole text.
+            value: The value; folded.
+        """
+        rarest, before = list[int](), 0
+        for match in _PART.finditer(value):
+            starts = self._starts.get(match[0])
+            if starts is None:
+                return False
+            if not rarest or len(starts) < len(rarest):
+                rarest, before = starts, match.start()
+        for start in rarest[:_MOST_PLACES]:
+            at = start - before
+            if at >= 0 and text.startswith(value, at) and _is_apart(text, value, at):
+                return True
+        return False
+
+
+_PART = re.compile(rf"[{_LETTERS}]+|\S")
+_MOST_PLACES = 100
+"""Places at which a value is looked for: those of its rarest word."""
 
 _SIGN = re.compile(rf"[{_LETTERS}]")
 

@@ -18,7 +18,7 @@ from trimtab.errors import ConfigurationError, SummaryError
 from trimtab.formats import Dict, Format
 from trimtab.formats.origin import Origins, is_passed_on
 from trimtab.formats.values import REDACTED
-from trimtab.strategies.exact_values import LONGEST_VALUE, Finder, fold, says, values_in
+from trimtab.strategies.exact_values import LONGEST_VALUE, Finder, Places, fold, says, values_in
 
 if TYPE_CHECKING:
     from trimtab.report import SummaryCheck
@@ -313,6 +313,8 @@ def keep_values(
         ratio: The share of the line.
         size: Tokens of the message with a text.
 
+    Complexity: O(n) in the characters of the sources and the text, and O(log n) calls of `size`.
+
     Raises:
         SummaryError: The caller's function failed.
     """
@@ -322,18 +324,21 @@ def keep_values(
     text = _without_copies(text, sources)
     invented = _count_invented(find, text, values, sources)
     missing = _find_missing(text, values)
-    line = _line(missing)
+    told = _told_once(missing)
+    line = _line(told)
     most = int((limit_tokens - size("")) * ratio)
     if missing and most > 0:
         reserve = min(most, max(1, size(f"{text}\n{line}") - size(text)))
         if size(text) + reserve > limit_tokens:
             text = cut_at_sentence(text, limit_tokens - reserve, size) or text
             missing = _find_missing(text, values)
+            told = _told_once(missing)
         room = min(limit_tokens, size(text) + most)
-        line = _line_within(missing, lambda one: size(f"{text}\n{one}") <= room)
+        line = _line_within(missing, told, lambda one: size(f"{text}\n{one}") <= room)
     else:
         line = ""
-    lost = tuple(value for value, _ in missing if not says(line, value))
+    places = Places(line)
+    lost = tuple(value for value, _ in missing if not places.says(line, value))
     checked = SummaryCheck(
         values=len(values.wanted),
         missing=len(missing),
@@ -360,13 +365,24 @@ def values_only_in(find: Finder, sources: Sequence[Source], others: Iterable[Sou
 
 
 def _without_copies(text: str, sources: Sequence[Source]) -> str:
-    """Take out lines in which the summarizer only copied the line of values of the summary before."""
+    """Take out lines that only copy the line of values of the summary before, and the label of all others.
+
+    Without it, nothing that the summarizer writes or copies from a tool can stand for values of the user.
+    """
     if VALUES_LABEL not in text:
         return text
     known = {value for one in sources if one.whose == "summary" for value, _ in _without_line(one.text)[1]}
     lines = text.split("\n")
     rest = [line for line in lines if not line.startswith(VALUES_LABEL) or not _copies(line, known)]
-    return "\n".join(rest).strip() or text
+    return _without_labels(rest) or _without_labels(lines) or text
+
+
+def _without_labels(lines: Sequence[str]) -> str:
+    return "\n".join(_LABELS.sub("", line) for line in lines).strip()
+
+
+_LABELS = re.compile(rf"^(?:\s*{VALUES_LABEL})+\s*")
+"""The label where a line begins, as often as it is there."""
 
 
 def _copies(line: str, known: set[str]) -> bool:
@@ -376,12 +392,17 @@ def _copies(line: str, known: set[str]) -> bool:
 def _find_missing(text: str, values: _Values) -> list[tuple[str, int]]:
     """List the values that a text does not say word for word, escaped or not."""
     folded = fold(text)
+    places = Places(folded)
     plain = unescape(folded)
-    return [
-        (value, rank)
-        for value, rank in values.wanted
-        if not (says(folded, value) or says(plain, unescape(value)))
-    ]
+    plain_places = places if plain == folded else Places(plain)
+
+    def is_said(value: str) -> bool:
+        if places.says(folded, value):
+            return True
+        is_same = plain_places is places and "&" not in value
+        return not is_same and plain_places.says(plain, unescape(value))
+
+    return [(value, rank) for value, rank in values.wanted if not is_said(value)]
 
 
 def _count_invented(find: Finder, text: str, values: _Values, sources: Sequence[Source]) -> int:
@@ -390,48 +411,55 @@ def _count_invented(find: Finder, text: str, values: _Values, sources: Sequence[
     if not found:
         return 0
     said = fold(unescape(" ".join(source.text for source in sources))).casefold()
-    return sum(1 for value in found if not _is_said(said, unescape(value).casefold()))
+    places = Places(said)
+    return sum(1 for value in found if not _is_said(places, said, unescape(value).casefold()))
 
 
-def _is_said(said: str, value: str) -> bool:
+def _is_said(places: Places, said: str, value: str) -> bool:
     """Tell whether sources have a value; of words without a digit it is enough that each is somewhere."""
-    if says(said, value):
+    if places.says(said, value):
         return True
-    return not any(map(str.isdigit, value)) and all(says(said, word) for word in value.split())
+    return not any(map(str.isdigit, value)) and all(places.says(said, word) for word in value.split())
+
+
+def _told_once(values: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """List values without those that the ones before them say when they stand in the line."""
+    told, made, places = list[tuple[str, int]](), "", Places()
+    for value, rank in values:
+        if not places.says(made, value):
+            told.append((value, rank))
+            more = f"{_BETWEEN}{value}"
+            places.add(more, len(made))
+            made += more
+    return told
 
 
 def _line(values: Sequence[tuple[str, int]]) -> str:
-    """Write the line, the user's values first; what another value says is not said twice."""
-    users = _join(value for value, rank in values if not rank)
-    others = _join((value for value, rank in values if rank), users)
-    if not (users or others):
+    """Write the line, the user's values first."""
+    if not values:
         return ""
+    users = _BETWEEN.join(value for value, rank in values if not rank)
+    others = _BETWEEN.join(value for value, rank in values if rank)
     return f"{VALUES_LABEL} {users}{_OTHERS if others else ''}{others}"
 
 
-def _join(values: Iterable[str], before: str = "") -> str:
-    made = before
-    start = len(before)
-    for value in values:
-        if not says(made, value):
-            made += f"{_BETWEEN}{value}"
-    return made[start:].removeprefix(_BETWEEN)
-
-
-def _line_within(values: Sequence[tuple[str, int]], fits: Callable[[str], bool]) -> str:
-    """Write the longest line of the first values that fits, and of a few behind them that are shorter."""
-    if not values:
-        return ""
-    whole = _line(values)
-    if fits(whole):
+def _line_within(
+    values: Sequence[tuple[str, int]], told: Sequence[tuple[str, int]], fits: Callable[[str], bool]
+) -> str:
+    """Write the longest line of the first values told that fits, and of a few shorter ones behind them."""
+    whole = _line(told)
+    if not told or fits(whole):
         return whole
-    low, high = 0, len(values)
+    low, high = 0, len(told)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if fits(_line(values[:middle])) else (low, middle)
-    taken = list(values[:low])
-    for value in values[low + 1 : low + 1 + _TRIED]:
-        if fits(_line([*taken, value])):
+        low, high = (middle, high) if fits(_line(told[:middle])) else (low, middle)
+    taken = list(told[:low])
+    # A value that only the one without room says has not been told.
+    behind = values[values.index(told[low]) + 1 :]
+    for value in behind[:_TRIED]:
+        is_told = says(_BETWEEN.join(["", *(said for said, _ in taken)]), value[0])
+        if not is_told and fits(_line([*taken, value])):
             taken.append(value)
     return _line(taken)
 
