@@ -580,8 +580,7 @@ class _Removals:
         """Give a part the sizes its callbacks asked for, and what is shown in place of stored rules."""
         if self._stored is not None and self._stored.part == at:
             _, place, message = self._stored
-            tokens, differ = part.sizes.size_of_shown(message), part.source[place] is not message
-            part.stored = StoredRules(place, tokens, differ)
+            part.stored = StoredRules(place, part.source[place] is not message)
             if part.sizes.additive:
                 part.source_sizes.of(place)  # of rules that other rules replace nobody else asks
         if not self._known or not part.sizes.additive:

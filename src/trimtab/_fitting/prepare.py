@@ -261,7 +261,7 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
         unmended=unmended,
         mended_from=mend_from if unmended else None,
         rules=rules,
-        stored=None if rules is None else _stored_rules(rules, source, stored, sizes),
+        stored=None if rules is None else _stored_rules(rules, source, stored),
     )
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
@@ -274,12 +274,10 @@ def _rules_in(texts: tuple[str, ...], format: Format, source: Sequence[Any]) -> 
     return rules, rules.stored_at(source)
 
 
-def _stored_rules(
-    rules: ShownRules, source: Sequence[Any], stored: int | None, sizes: Sizes
-) -> StoredRules | None:
+def _stored_rules(rules: ShownRules, source: Sequence[Any], stored: int | None) -> StoredRules | None:
     if stored is None:
         return None
-    return StoredRules(stored, sizes.shown_tokens, rules.message is not source[stored])
+    return StoredRules(stored, rules.message is not source[stored])
 
 
 def _sizes(

@@ -64,6 +64,10 @@ class ShownRules:
         later = range(unread.stop + 1, len(messages))
         return next((i for i in later if self.format.kind(mapping_of(messages[i])) == "user"), at)
 
+    def at(self, messages: Sequence[Any]) -> int:
+        """Find it in an output, by identity."""
+        return next(at for at, message in enumerate(messages) if message is self.message)
+
     def put_in(self, messages: Sequence[Any]) -> list[Any]:
         """Return messages with it, in place of what an earlier fit wrote."""
         at = self.stored_at(messages)
