@@ -321,3 +321,59 @@ def test_the_budget_may_have_a_reserve() -> None:
     room = Budget(100, output_reserve=40)
     fitted = fit(chat("openai_chat"), room, counter=CharCounter(), rules=RULES)
     assert fitted.tokens_after <= 60
+
+
+def _black_box(messages: list[Any]) -> int:
+    """Count the words of a whole list, and nothing else."""
+    return sum(len(text.split()) for text in texts("openai_chat", messages))
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("room", [22, 30, 99])
+def test_their_share_of_a_black_box_adds_up(in_blocks: bool, stored: bool, room: int) -> None:
+    """Nobody says what they take alone: they and the messages share the total."""
+    given = chat("openai_chat", 5)
+    given = fit(given, 99, counter=_black_box, rules=RULES).messages if stored else given
+    context = Context(room, counter=_black_box, rules=RULES).add("h", given)
+    fitted = context.fit() if in_blocks else fit(given, room, counter=_black_box, rules=RULES)
+    report = fitted.report
+    assert report.tokens_after == _black_box(fitted.messages) <= room
+    assert adds_up(report)
+    assert report.rules_tokens > 0
+    assert any(row.tokens_after for row in report.messages if not (stored and row.index == 1))
+
+
+@pytest.mark.parametrize("before", [0, 2])
+@pytest.mark.parametrize("more", [0, 1, 3])
+def test_behind_a_compaction_they_are_read(before: int, more: int) -> None:
+    """Before the first words of the user behind it, or behind the first results of tools."""
+    call = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": "4"}
+    tail = [say("anthropic", "assistant", "So."), say("anthropic", "user", "Go on."), chat("anthropic")[1]]
+    messages = [
+        *chat("anthropic")[:before],
+        {"role": "assistant", "content": [{"type": "compaction", "content": "so far"}, call]},
+        {"role": "user", "content": [result]},
+        *tail[:more],
+    ]
+    options: dict[str, Any] = {"counter": CharCounter(), "format": "anthropic", "rules": RULES}
+    fitted = fit(messages, 999, **options)
+    assert shown("anthropic", fitted.messages) == [before + 2]
+    assert fitted.messages == Context(999, **options).add("h", messages).fit().messages
+    assert not [one for one in validate(fitted.messages, format="anthropic") if one.fault]
+    again = fit(fitted.messages, 999, breakpoints=True, **options)
+    assert shown("anthropic", again.messages) == [before + 2]
+
+
+def test_behind_a_compaction_no_mark_stands_where_nothing_is_read() -> None:
+    """So what was fitted is fitted again as it is."""
+    body = request_bodies(1, format="anthropic", seed=198_869, valid=True)[0]
+    options: dict[str, Any] = {
+        "counter": CharCounter(),
+        "format": "anthropic",
+        "rules": RULES,
+        "breakpoints": True,
+    }
+    first = fit(body["messages"], 372, **options).messages
+    assert fit(first, 372, **options).messages == first

@@ -55,14 +55,22 @@ class ShownRules:
     def place(self, messages: Sequence[Any]) -> int:
         """Return how many messages stand before it: the system messages in front.
 
-        What a compaction stands for is not read: there it is before the first words of the user behind it.
+        What a compaction stands for is not read. There it is as soon behind it as it may stand: before words of
+        the user, or behind results of tools.
         """
-        at = leading_count(messages, self.format)
-        unread = self.format.unread(messages)
+        at, format = leading_count(messages, self.format), self.format
+        if not format.rules.keeps_messages:
+            return at
+        unread = format.unread([*messages[:at], self.message, *messages[at:]])
         if at not in unread:
             return at
-        later = range(unread.stop + 1, len(messages))
-        return next((i for i in later if self.format.kind(mapping_of(messages[i])) == "user"), at)
+        kinds = [format.kind(mapping_of(one)) for one in messages[unread.stop :]]
+        for place, (kind, later) in enumerate(zip(kinds, [*kinds, None][1:], strict=True), unread.stop):
+            if kind == "user":
+                return place
+            if kind == "tool" and later != "tool":
+                return place + 1
+        return at
 
     def at(self, messages: Sequence[Any]) -> int:
         """Find it in an output, by identity."""
