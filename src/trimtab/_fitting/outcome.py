@@ -196,7 +196,7 @@ class Outcome:
             blocks = chain.from_iterable([one.output() for one in self.decisions])
             self._output = [*self.composition.lead, *blocks]
             if self.composition.rules is not None:
-                self._output = self.composition.rules.put_in(self._output)
+                self._output = self.composition.rules.insert(self._output)
         return list(self._output)
 
     @property

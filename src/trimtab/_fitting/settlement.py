@@ -313,7 +313,7 @@ class FitOutcome(Decision[Work]):
     def messages(self) -> list[Any]:
         """Put the output together."""
         messages, rules = self.settled.assemble(self.request), self.portion.rules
-        return messages if rules is None else rules.put_in(messages)
+        return messages if rules is None else rules.insert(messages)
 
     def positions(self) -> list[int | None]:
         """List the position of each message that comes out; None: trimtab put it in."""
