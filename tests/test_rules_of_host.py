@@ -370,9 +370,8 @@ def test_a_callback_of_a_context_does_not_see_stored_rules(of_block: bool) -> No
         seen.extend((one.seq, one.message) for one in context.message_elements)
         context.remove([1, 2] if of_block else [1, 2, 3])
 
-    given = {"on_trim": remove}
-    context = Context(999, **options, **({} if of_block else given)).add("documents", ["Tea."])
-    fitted = context.add("history", stored, **(given if of_block else {})).fit()
+    context = Context(999, **options, on_trim=None if of_block else remove).add("documents", ["Tea."])
+    fitted = context.add("history", stored, on_trim=remove if of_block else None).fit()
     first = 0 if of_block else 1
     assert [one for one in seen if one[0] >= first] == [
         (first + at, message) for at, message in enumerate(stored) if at != 1

@@ -192,7 +192,11 @@ class Rows(Lazy[MessageRow], LiveRows):
         settled, tokens = self._settled, self._settled.inserted_tokens
         if not tokens or not isinstance(self._portion.sizes, Shares):
             return tokens
-        alone = self._portion.sizes.fixed.shown is None and not settled.before and settled.cut >= len(self._portion.history)
+        alone = (
+            self._portion.sizes.fixed.shown is None
+            and not settled.before
+            and settled.cut >= len(self._portion.history)
+        )
         return shared_out(settled.tokens if alone else min(settled.tokens, sum(tokens)), tokens)
 
     def before_tokens(self) -> int | None:

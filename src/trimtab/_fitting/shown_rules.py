@@ -36,10 +36,13 @@ class ShownRules:
         made = cls(format, texts, rules_message(format, texts, _role_in_front(messages, format)))
         found = (made.stored_at(messages[start:], start) for start in (0, *starts))
         at = next((at for at in found if at is not None), None)
-        if at is not None and made.text_of(messages[at]) == made.text_of(made.message):
-            if format.kind(mapping_of(messages[at])) == format.kind(made.message):
-                made = cls(format, texts, messages[at])
+        if at is not None and made._says_the_same(messages[at]):
+            made = cls(format, texts, messages[at])
         return made, at
+
+    def _says_the_same(self, message: Any) -> bool:
+        kinds = {self.format.kind(mapping_of(one)) for one in (message, self.message)}
+        return len(kinds) == 1 and self.text_of(message) == self.text_of(self.message)
 
     @property
     def is_system(self) -> bool:
@@ -69,8 +72,8 @@ class ShownRules:
     def place(self, messages: Sequence[Any]) -> int:
         """Return how many messages stand before it: the system messages in front.
 
-        What a compaction stands for is not read. There it is as soon behind it as it may stand: before words of
-        the user, or behind results of tools.
+        What a compaction stands for is not read. There it is as soon behind it as it may stand: before
+        words of the user, or behind results of tools.
         """
         at, format = leading_count(messages, self.format), self.format
         if not format.rules.keeps_messages:

@@ -109,9 +109,9 @@ class Options:
         object.__setattr__(self, "rules", None if self.rules is None else check_rules(self.rules))
         for one in fields(Options):
             value = vars(self)[one.name]
-            if (
-                one.name in ("operation", "columns", "column", *OPTIONS[self.operation])
-                or value in (one.default, ())
+            if one.name in ("operation", "columns", "column", *OPTIONS[self.operation]) or value in (
+                one.default,
+                (),
             ):
                 continue
             takers = ", ".join(repr(name) for name in OPERATIONS if one.name in OPTIONS[name])

@@ -18,7 +18,6 @@ from trimtab.errors import (
     option,
     phrase,
 )
-
 from trimtab.strategies.rules_message import check_rules
 
 if TYPE_CHECKING:

@@ -586,8 +586,9 @@ class WorkingSet:
     @property
     def _host_front(self) -> list[Dict]:
         """The host's rules in front of the messages; empty in a context, which shows them with its own."""
-        apart = self.host_message is None or self.reader.options.context is not None
-        return [] if apart else [self.host_message]
+        if self.host_message is None or self.reader.options.context is not None:
+            return []
+        return [self.host_message]
 
     def put_aside(self, leaving: list[SessionUnit], /) -> None:
         """Make recent units wait."""
