@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from trimtab._fitting.portion import Portion
 from trimtab._fitting.request import tier_note, window_note, window_of
-from trimtab._fitting.rows import JoinedRows, Lazy, Rows, rules_row, system_rows
+from trimtab._fitting.rows import JoinedRows, Lazy, Recount, Rows, rules_row, system_rows
 from trimtab.counting.margin import known_over_margin
 from trimtab.counting.measurement import is_exact, unknown_in, unknown_notes, unread_notes
 from trimtab.counting.simple import CharCounter, FixedCounter
@@ -45,16 +45,7 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
     recount = partial(counted_report_of, outcome, marks)
     decisions: Sequence[FitOutcome | BlockDecision] = outcome.decisions
     sizes, budget, format = outcome.request_sizes, outcome.budget, outcome.format
-    rows = [
-        Rows(
-            one,
-            recount,
-            _marks_in(one, marks.at),
-            0 if _ends_inserted(one) else one.mark_tokens,
-            0 if outcome.rules is None else outcome.rules_tokens,
-        )
-        for one in decisions
-    ]
+    rows = _rows(outcome, recount, marks)
     system, output = _system_rows(outcome, rows), outcome.output()
     lead = [*system, *_rules_rows(outcome)]
     beside_tokens = outcome.beside_tokens(sum(row.tokens for row in lead))
@@ -104,6 +95,22 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         violations=Lazy(outcome.violations),
         notes=tuple([*_notes_of(outcome, output), *unknown_notes(unknown)]),
     )
+
+
+def _rows(outcome: AnyOutcome, recount: Recount, marks: Marks) -> list[Rows]:
+    """Make the rows of each block."""
+    decisions: Sequence[FitOutcome | BlockDecision] = outcome.decisions
+    rules_tokens = 0 if outcome.rules is None else outcome.rules_tokens
+    return [
+        Rows(
+            one,
+            recount,
+            _marks_in(one, marks.at),
+            0 if _ends_inserted(one) else one.mark_tokens,
+            rules_tokens,
+        )
+        for one in decisions
+    ]
 
 
 def _notes_of(outcome: AnyOutcome, output: Sequence[Any]) -> Iterator[str]:
