@@ -554,7 +554,7 @@ class _Removals:
             refused_last = partial(cannot_end, asked, Request(messages=()))
             units, refused = without_refused(history, context.remaining, cannot_end=refused_last)
             reasons: dict[int, Reason] = {**context.removed, **refused}
-            removed = {there[at]: reason for at, reason in reasons.items()}
+            removed: dict[int, Reason] = {there[at]: reason for at, reason in reasons.items()}
             gone = by_block(self._starts[:-1], removed.items())
             self._gone = {at: dict(places) for at, places in gone.items()}
             indices = sorted({index for unit in units for index in unit.indices})
