@@ -436,6 +436,7 @@ def test_the_schema_of_a_session_describes_each_option_as_its_help_does() -> Non
 
 ALONE: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"kind": "session"}, {"kind": "session"}),
+    ({"kind": "session", "rules": ["Be kind."]}, {"kind": "session", "rules": ["Be kind."]}),
     (
         {"kind": "session", "recall_ratio": 0.3, "target_ratio": 0.5, "pending_first": False},
         {"kind": "session", "recall_ratio": 0.3},

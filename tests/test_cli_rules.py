@@ -37,3 +37,14 @@ def test_options_of_rules_take_the_place_of_the_policys(tmp_path: Path) -> None:
     assert "Of the policy." in own["messages"][1]["content"]
     (said,) = answers(_fit("--policy", str(path), "--rule", "Said."))
     assert [*map(str.strip, said["messages"][1]["content"].splitlines()[1:-1])] == ["- Said."]
+
+
+def test_an_empty_text_removes_those_of_the_policy(tmp_path: Path) -> None:
+    """As an empty file does; a blank text is an error."""
+    path, none = tmp_path / "policy.toml", tmp_path / "none.txt"
+    path.write_text('rules = ["Of the policy."]\n[[blocks]]\nname = "history"\n', encoding="utf-8")
+    none.write_text("\n", encoding="utf-8")
+    for given in (("--rule", ""), ("--rules", str(none))):
+        (found,) = answers(_fit("--policy", str(path), *given))
+        assert found["messages"] == CHAT
+    assert _fit("--rule", " ").exit_code != 0

@@ -1129,3 +1129,18 @@ def test_rules_are_listed_and_dropped(url: str) -> None:
     assert said(run("rules", *at(url), "--drop", host["id"]))["rules"] == [found]
     assert "<rules" not in run("show", *at(url)).stdout
     assert "has no rule" in run("rules", *at(url), "--drop", "nope", code=1).stderr
+
+
+def test_rules_of_a_session_come_from_a_file_too(url: str, tmp_path: Path) -> None:
+    """As those of `fit`; without the options they stay, and an empty text removes all."""
+    path = tmp_path / "rules.txt"
+    path.write_text("From the file.\n\n", encoding="utf-8")
+    hello = {"role": "user", "content": "Hello"}
+
+    def rules(*given: str) -> list[str]:
+        run("add", *at(url), *given, data=hello)
+        return [one["text"] for one in said(run("rules", *at(url)))["rules"]]
+
+    assert rules(*BUDGET, "--rules", str(path), "--rule", "Never.") == ["From the file.", "Never."]
+    assert rules() == ["From the file.", "Never."]
+    assert rules("--rule", "") == []

@@ -321,3 +321,116 @@ def test_the_budget_may_have_a_reserve() -> None:
     room = Budget(100, output_reserve=40)
     fitted = fit(chat("openai_chat"), room, counter=CharCounter(), rules=RULES)
     assert fitted.tokens_after <= 60
+
+
+def _black_box(messages: list[Any]) -> int:
+    """Count the words of a whole list, and nothing else."""
+    return sum(len(text.split()) for text in texts("openai_chat", messages))
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("room", [22, 30, 99])
+def test_their_share_of_a_black_box_adds_up(in_blocks: bool, stored: bool, room: int) -> None:
+    """Nobody says what they take alone: they and the messages share the total."""
+    given = chat("openai_chat", 5)
+    given = fit(given, 99, counter=_black_box, rules=RULES).messages if stored else given
+    context = Context(room, counter=_black_box, rules=RULES).add("h", given)
+    fitted = context.fit() if in_blocks else fit(given, room, counter=_black_box, rules=RULES)
+    report = fitted.report
+    assert report.tokens_after == _black_box(fitted.messages) <= room
+    assert adds_up(report)
+    assert report.rules_tokens > 0
+    assert any(row.tokens_after for row in report.messages if not (stored and row.index == 1))
+
+
+@every_form
+def test_stored_in_a_later_block_they_are_shown_once(form: str) -> None:
+    """And charged once: an earlier fit wrote them at the head of what is one block now."""
+    options: dict[str, Any] = {"counter": CharCounter(), "format": form, "rules": RULES}
+    stored = fit(chat(form), 999, **options).messages
+    context = Context(999, **options).add("documents", ["Tea is a drink."]).add("history", stored)
+    fitted = context.fit()
+    assert len(shown(form, fitted.messages)) == 1
+    assert len(fitted.messages) == len(stored) + 1
+    assert not fitted.report.inserted
+    assert adds_up(fitted.report)
+    assert context.clone(rules=OTHER).fit().changed == [0]
+    assert sum(str(one).count("Never deploy") for one in context.clone(rules=OTHER).fit().messages) == 0
+
+
+@pytest.mark.parametrize("of_block", [False, True])
+def test_a_callback_of_a_context_does_not_see_stored_rules(of_block: bool) -> None:
+    """It sees all others under their own numbers, and removes what it names."""
+    options: dict[str, Any] = {"counter": CharCounter(), "rules": RULES}
+    stored = fit(chat("openai_chat", 5), 999, **options).messages
+    seen: list[Any] = []
+
+    def remove(context: TrimContext) -> None:
+        seen.extend((one.seq, one.message) for one in context.message_elements)
+        context.remove([1, 2] if of_block else [1, 2, 3])
+
+    context = Context(999, **options, on_trim=None if of_block else remove).add("documents", ["Tea."])
+    fitted = context.add("history", stored, on_trim=remove if of_block else None).fit()
+    first = 0 if of_block else 1
+    assert [one for one in seen if one[0] >= first] == [
+        (first + at, message) for at, message in enumerate(stored) if at != 1
+    ]
+    assert len(shown("openai_chat", fitted.messages)) == 1
+    gone = [2] if of_block else [0, 2]
+    assert [one for at, one in enumerate(stored) if at in gone and at and one in fitted.messages] == []
+    assert adds_up(fitted.report)
+
+
+@pytest.mark.parametrize("form", ["openai_chat", "openai_responses"])
+@pytest.mark.parametrize("role", ["developer", "system"])
+def test_they_have_the_role_of_the_system_text_in_front(form: str, role: str) -> None:
+    """Some models refuse a request that has both words for it."""
+    messages = [say(form, role, "Be brief."), say(form, "user", "Hello")]
+    options: dict[str, Any] = {"counter": CharCounter(), "format": form, "rules": RULES}
+    fitted = fit(messages, 999, **options)
+    assert [one["role"] for one in fitted.messages] == [role, role, "user"]
+    assert fit(fitted.messages, 999, **options).messages == fitted.messages
+    assert Context(999, **options).add("h", messages).fit().messages == fitted.messages
+
+
+def test_rules_that_differ_in_spaces_are_one() -> None:
+    """They are shown without the spaces around them."""
+    fitted = fit(chat("openai_chat"), 99, counter=CharCounter(), rules=["A rule", "A rule ", "\tA rule"])
+    assert fitted.messages[1]["content"].count("A rule") == 1
+    assert len(Session(199, rules=["A rule", " A rule"]).rules) == 1
+
+
+@pytest.mark.parametrize("before", [0, 2])
+@pytest.mark.parametrize("more", [0, 1, 3])
+def test_behind_a_compaction_they_are_read(before: int, more: int) -> None:
+    """Before the first words of the user behind it, or behind the first results of tools."""
+    call = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": "4"}
+    tail = [say("anthropic", "assistant", "So."), say("anthropic", "user", "Go on."), chat("anthropic")[1]]
+    messages = [
+        *chat("anthropic")[:before],
+        {"role": "assistant", "content": [{"type": "compaction", "content": "so far"}, call]},
+        {"role": "user", "content": [result]},
+        *tail[:more],
+    ]
+    options: dict[str, Any] = {"counter": CharCounter(), "format": "anthropic", "rules": RULES}
+    fitted = fit(messages, 999, **options)
+    assert shown("anthropic", fitted.messages) == [before + 2]
+    assert fitted.messages == Context(999, **options).add("h", messages).fit().messages
+    assert not [one for one in validate(fitted.messages, format="anthropic") if one.fault]
+    again = fit(fitted.messages, 999, breakpoints=True, **options)
+    assert shown("anthropic", again.messages) == [before + 2]
+
+
+def test_behind_a_compaction_no_mark_stands_where_nothing_is_read() -> None:
+    """So what was fitted is fitted again as it is."""
+    body = request_bodies(1, format="anthropic", seed=198_869, valid=True)[0]
+    options: dict[str, Any] = {
+        "counter": CharCounter(),
+        "format": "anthropic",
+        "rules": RULES,
+        "breakpoints": True,
+    }
+    first = fit(body["messages"], 372, **options).messages
+    assert fit(first, 372, **options).messages == first

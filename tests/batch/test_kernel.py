@@ -473,3 +473,12 @@ def test_a_policy_of_ones_own_need_not_do_with_one_message() -> None:
     task = BatchTask(operation="replay", policy=_first_two, budget=50, counter="chars:4")
     done = task(pa.table({"messages": [json.dumps(chat)]}))
     assert done.column("error").to_pylist() == [None]
+
+
+def test_no_rules_remove_those_of_a_policy() -> None:
+    """An empty list is none; without the argument those of the policy are shown."""
+    table = pa.table({"messages": [json.dumps(CHAT)]})
+    policy = Context(99, counter="chars:4", rules=["Of the policy."]).add("history", [])
+    for rules, count in ((None, 1), ([], 0), (["Given."], 0)):
+        (made,) = fit_table(table, policy=policy, rules=rules).column("messages").to_pylist()
+        assert made.count("Of the policy.") == count

@@ -250,7 +250,7 @@ CONTEXTS = (
         "_fitting/reporting.py",
         "test_context_report.py test_context_joint.py test_context_ranks.py test_context_trim.py"
         " properties/test_marks.py test_breakpoints.py",
-        ("report_of", "0 if _ends_inserted(one) else one.mark_tokens", "one.mark_tokens"),
+        ("_rows", "0 if _ends_inserted(one) else one.mark_tokens", "one.mark_tokens"),
         ("_with_mark", "if decision.mark_tokens and _ends_inserted(decision):", "if False:"),
         ("_marks_in", "for at in marked | own if", "for at in marked if"),
     ),

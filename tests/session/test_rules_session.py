@@ -17,7 +17,7 @@ from tests.injections import (
     text_message,
     tool_messages,
 )
-from trimtab import BudgetExceededError, Session
+from trimtab import BudgetExceededError, Context, Session
 from trimtab.counting import CharCounter
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.rules import Rule
@@ -480,3 +480,32 @@ def test_what_a_session_with_rules_is_opened_by() -> None:
         opened.append(store.requests)
     assert opened[1] == opened[0] + 2
     assert opened[2] <= opened[1] + 1  # a page more of messages at most
+
+
+@pytest.mark.parametrize("form", ["openai_chat", "anthropic"])
+def test_in_a_context_with_rules_both_are_shown(form: str) -> None:
+    """In one message, those of the context first, each once; the report charges for them."""
+    context = Context(90, counter=CharCounter(4), format=form, rules=["Be kind."]).add("docs", ["Tea."])
+    session = Session(context=context, rules=["Be honest.", "Be kind."])
+    for n in range(30):
+        session.extend([user(f"Is day {n} nice?"), assistant("It is.")])
+    session.add(user("And now?"))
+    fitted = session.fit()
+    shown = [str(message["content"]) for message in fitted.messages if "<rules" in str(message)]
+    assert shown == ['<rules by="trimtab">\n- Be kind.\n- Be honest.\n</rules>']
+    assert fitted.tokens_after <= 90
+    (row,) = fitted.report.inserted
+    assert (row.tokens, row.why) == (fitted.report.rules_tokens, "rules of the host")
+    assert len(session.origins()) == len(fitted.messages) - 2
+    session.drop_rule(next(rule.id for rule in session.rules if rule.text == "Be honest."))
+    assert "Be honest." not in str(session.messages())
+    assert "Be kind." in str(session.messages())
+
+
+def test_the_report_says_what_rules_of_the_host_take() -> None:
+    """Among the messages: they are a row of the view."""
+    session = made(rules=["Be honest."], system="Be brief.")
+    session.add(user("Hello"))
+    report = session.fit().report
+    assert report.rules_tokens == report.messages[1].tokens_after
+    assert f"rules {report.rules_tokens}" in str(report)

@@ -269,10 +269,18 @@ def _no_number(seq: Any) -> ConfigurationError:
     )
 
 
-def view_of_block(whole: TrimContext, *, start: int, stop: int, limit_tokens: int) -> TrimContext:
+def view_of_block(
+    whole: TrimContext, *, start: int, stop: int, limit_tokens: int, origin: Sequence[int] | None = None
+) -> TrimContext:
     """Return what the callback of one block sees; it removes from the whole."""
     view = TrimContext(
-        whole._history, whole._sizes, budget=whole.budget, limit_tokens=limit_tokens, lead=start, stop=stop
+        whole._history,
+        whole._sizes,
+        budget=whole.budget,
+        limit_tokens=limit_tokens,
+        lead=start,
+        stop=stop,
+        origin=origin,
     )
     view._removed, view._gone, view._whole = whole._removed, whole._gone, whole
     return view

@@ -7,6 +7,7 @@ each block becomes a `Portion` of its own that strategies can be asked about. `s
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -423,11 +424,10 @@ def _rules_of(
 ) -> tuple[ShownRules, _Stored | None]:
     """Write the rules of the host, and find where an earlier fit wrote them."""
     whole = [*lead, *chain.from_iterable(sources)]
-    rules = ShownRules.of(texts, format, whole)
-    at = rules.stored_at(whole)
+    starts = [*accumulate(map(len, sources), initial=len(lead))]
+    rules, at = ShownRules.of(texts, format, whole, starts[1:-1])
     if at is None:
         return rules, None
-    starts = [*accumulate(map(len, sources), initial=len(lead))]
     part = max(place for place, start in enumerate(starts[:-1]) if start <= at and sources[place])
     return rules, _Stored(part, at - starts[part], rules.message)
 
@@ -517,6 +517,12 @@ class _Removals:
     def run(self) -> None:
         """Call the callbacks: the context's own, then those of blocks in order of adding."""
         whole = [message for source in self._sources for message in source]
+        there = range(len(whole))
+        if self._stored is not None:  # the host's rules are none of theirs
+            hidden = self._starts[self._stored.part] + self._stored.at
+            there = [at for at in there if at != hidden]
+            whole = [whole[at] for at in there]
+        origin = there if self._stored is not None else None
         history = History(
             whole,
             format=self._format,
@@ -528,29 +534,33 @@ class _Removals:
         sizes = sizes_for(self._counter, history.messages, None, unread=history.unread)
         budget = self._budget
         room = sys.maxsize if budget is None else budget.input_tokens
-        context = TrimContext(history, sizes, budget=budget, limit_tokens=room)
+        context = TrimContext(history, sizes, budget=budget, limit_tokens=room, origin=origin)
         if self._policy.on_trim is not None:
             let_trim(self._policy.on_trim, context, block=None)
         places = {block.name: at for at, block in enumerate(self._blocks)}
         for block in self._policy.blocks:
             if block.on_trim is not None and block.name in places:
                 at = places[block.name]
-                start, stop = self._starts[at], self._starts[at + 1]
+                start, stop = (bisect_left(there, one) for one in self._starts[at : at + 2])
+                own = None if origin is None else [one - self._starts[at] for one in there[start:stop]]
                 cap = block.max_tokens if budget is None else block.cap_tokens(room)
                 limit = room if cap is None else cap
-                view = view_of_block(context, start=start, stop=stop, limit_tokens=limit)
+                view = view_of_block(context, start=start, stop=stop, limit_tokens=limit, origin=own)
                 let_trim(block.on_trim, view, block=block.name)
-        self._known = sizes.known_read
+        read = dict(zip(there, sizes.known_read, strict=True))
+        self._known = [read.get(at) for at in range(self._starts[-1])]
         if context.removed:
             asked = self._format.for_model(self._policy.model)
             refused_last = partial(cannot_end, asked, Request(messages=()))
             units, refused = without_refused(history, context.remaining, cannot_end=refused_last)
-            removed: dict[int, Reason] = {**context.removed, **refused}
+            reasons: dict[int, Reason] = {**context.removed, **refused}
+            removed: dict[int, Reason] = {there[at]: reason for at, reason in reasons.items()}
             gone = by_block(self._starts[:-1], removed.items())
             self._gone = {at: dict(places) for at, places in gone.items()}
             indices = sorted({index for unit in units for index in unit.indices})
             self.keeps_all = False
-            self.left = dict(zip(indices, assemble(history, units, {}), strict=True))
+            remaining = assemble(history, units, {})
+            self.left = dict(zip([there[at] for at in indices], remaining, strict=True))
 
     def part(self, at: int) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return what remains of a block's messages, and what its portion should know of the rest."""
@@ -580,8 +590,7 @@ class _Removals:
         """Give a part the sizes its callbacks asked for, and what is shown in place of stored rules."""
         if self._stored is not None and self._stored.part == at:
             _, place, message = self._stored
-            tokens, differ = part.sizes.size_of_shown(message), part.source[place] is not message
-            part.stored = StoredRules(place, tokens, differ)
+            part.stored = StoredRules(place, part.source[place] is not message)
             if part.sizes.additive:
                 part.source_sizes.of(place)  # of rules that other rules replace nobody else asks
         if not self._known or not part.sizes.additive:

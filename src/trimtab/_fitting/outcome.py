@@ -196,17 +196,21 @@ class Outcome:
             blocks = chain.from_iterable([one.output() for one in self.decisions])
             self._output = [*self.composition.lead, *blocks]
             if self.composition.rules is not None:
-                self._output = self.composition.rules.put_in(self._output)
+                self._output = self.composition.rules.insert(self._output)
         return list(self._output)
-
-    def _rules_place(self, rules: ShownRules) -> int:
-        """Return how many messages stand before the rules of the host."""
-        return next(at for at, message in enumerate(self.output()) if message is rules.message)
 
     @property
     def rules(self) -> ShownRules | None:
         """Rules of the host."""
         return self.composition.rules
+
+    @property
+    def rules_tokens(self) -> int:
+        """What the host's rules have of the total; of a black box's no more than is none of a block's."""
+        tokens = self.composition.request_sizes.shown_tokens
+        if not tokens or not self.is_black_box:
+            return tokens
+        return min(tokens, self.tokens - self.lead_tokens - sum(one.tokens for one in self.decisions))
 
     @property
     def model(self) -> str | None:
@@ -227,7 +231,7 @@ class Outcome:
         )
         front = len(self.composition.lead) + sum(len(decision.output()) for decision in kept)
         rules = self.composition.rules
-        front += int(rules is not None and self._rules_place(rules) <= front)
+        front += int(rules is not None and rules.at(self.output()) <= front)
         return max(0, front - self._system_count())
 
     @property
@@ -267,7 +271,7 @@ class Outcome:
         if rules is not None:
             stored = (one.rules_place for one in self.decisions)
             place = next((at for at in stored if at is not None), None)
-            found.insert(self._rules_place(rules), place)
+            found.insert(rules.at(self.output()), place)
         return found[self._system_count() :]
 
     def stays(self) -> set[int]:

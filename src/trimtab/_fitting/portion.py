@@ -27,8 +27,6 @@ class StoredRules(NamedTuple):
 
     at: int
     """Position in `source`."""
-    tokens: int
-    """What the rules cost that are shown in their place."""
     differ: bool
     """True if these are others."""
 

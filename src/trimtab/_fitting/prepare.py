@@ -220,7 +220,7 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
     source = list(ask.messages if body is None else body.messages)
     default = steady_strategy(ask.steady) if ask.steady else DEFAULT_STRATEGY
     strategy = default if ask.strategy is None else strategy_given(ask.strategy)
-    rules, stored = _rules_in(ask.rules, format, source) if ask.rules else (None, None)
+    rules, stored = ShownRules.of(ask.rules, format, source) if ask.rules else (None, None)
     unmended = ask.repair and mend_from != 0 and stored is None
     unmended = unmended and reads_newest(strategy) and _may_wait(ask, format, counter, body)
     made = _Mended(source)
@@ -261,25 +261,17 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
         unmended=unmended,
         mended_from=mend_from if unmended else None,
         rules=rules,
-        stored=None if rules is None else _stored_rules(rules, source, stored, sizes),
+        stored=None if rules is None else _stored_rules(rules, source, stored),
     )
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
     return work
 
 
-def _rules_in(texts: tuple[str, ...], format: Format, source: Sequence[Any]) -> tuple[ShownRules, int | None]:
-    """Write the rules of the host, and find where an earlier fit wrote them."""
-    rules = ShownRules.of(texts, format, source)
-    return rules, rules.stored_at(source)
-
-
-def _stored_rules(
-    rules: ShownRules, source: Sequence[Any], stored: int | None, sizes: Sizes
-) -> StoredRules | None:
+def _stored_rules(rules: ShownRules, source: Sequence[Any], stored: int | None) -> StoredRules | None:
     if stored is None:
         return None
-    return StoredRules(stored, sizes.shown_tokens, rules.message is not source[stored])
+    return StoredRules(stored, rules.message is not source[stored])
 
 
 def _sizes(

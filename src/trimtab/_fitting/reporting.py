@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from trimtab._fitting.portion import Portion
 from trimtab._fitting.request import tier_note, window_note, window_of
-from trimtab._fitting.rows import JoinedRows, Lazy, Rows, rules_row, system_rows
+from trimtab._fitting.rows import JoinedRows, Lazy, Recount, Rows, rules_row, system_rows
 from trimtab.counting.margin import known_over_margin
 from trimtab.counting.measurement import is_exact, unknown_in, unknown_notes, unread_notes
 from trimtab.counting.simple import CharCounter, FixedCounter
@@ -45,10 +45,7 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
     recount = partial(counted_report_of, outcome, marks)
     decisions: Sequence[FitOutcome | BlockDecision] = outcome.decisions
     sizes, budget, format = outcome.request_sizes, outcome.budget, outcome.format
-    rows = [
-        Rows(one, recount, _marks_in(one, marks.at), 0 if _ends_inserted(one) else one.mark_tokens)
-        for one in decisions
-    ]
+    rows = _rows(outcome, recount, marks)
     system, output = _system_rows(outcome, rows), outcome.output()
     lead = [*system, *_rules_rows(outcome)]
     beside_tokens = outcome.beside_tokens(sum(row.tokens for row in lead))
@@ -57,7 +54,9 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
     counter = outcome.counter
     unknown = unknown_of(counter, format, outcome.tools, output, body)
     fixed_tokens = sizes.fixed_tokens(leads_system) if outcome.fixed_tokens is None else outcome.fixed_tokens
-    rules_tokens = min(sizes.shown_tokens, outcome.tokens)
+    rules_tokens = outcome.rules_tokens
+    if outcome.rules is not None:  # else they are messages of the history
+        fixed_tokens = max(0, fixed_tokens - rules_tokens)
     system_tokens, tools_tokens = sizes.fixed_parts(leads_system)
     is_sure = not unknown and is_exact(counter, output, format, sizes.fixed, model=model, request=body)
     return Report(
@@ -73,7 +72,7 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         margin_tokens=cast("int", budget.margin),  # "auto" was resolved before anything was settled
         over_margin_tokens=known_over_margin(counter, outcome.tokens),
         input_tokens=budget.input_tokens,
-        fixed_tokens=max(0, fixed_tokens - rules_tokens),
+        fixed_tokens=fixed_tokens,
         rules_tokens=rules_tokens,
         system_tokens=system_tokens,
         tools_tokens=tools_tokens,
@@ -96,6 +95,22 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         violations=Lazy(outcome.violations),
         notes=tuple([*_notes_of(outcome, output), *unknown_notes(unknown)]),
     )
+
+
+def _rows(outcome: AnyOutcome, recount: Recount, marks: Marks) -> list[Rows]:
+    """Make the rows of each block."""
+    decisions: Sequence[FitOutcome | BlockDecision] = outcome.decisions
+    rules_tokens = 0 if outcome.rules is None else outcome.rules_tokens
+    return [
+        Rows(
+            one,
+            recount,
+            _marks_in(one, marks.at),
+            0 if _ends_inserted(one) else one.mark_tokens,
+            rules_tokens,
+        )
+        for one in decisions
+    ]
 
 
 def _notes_of(outcome: AnyOutcome, output: Sequence[Any]) -> Iterator[str]:
@@ -168,10 +183,8 @@ def _rules_rows(outcome: AnyOutcome) -> list[InsertedRow]:
     rules = outcome.rules
     if rules is None or any([one.portion.stored is not None for one in outcome.decisions]):
         return []
-    messages = outcome.messages()
-    at = next(at for at, message in enumerate(messages) if message is rules.message)
-    tokens = min(outcome.request_sizes.shown_tokens, outcome.tokens)
-    return [rules_row("system" if rules.is_system else "user", tokens, at)]
+    role = "system" if rules.is_system else "user"
+    return [rules_row(role, outcome.rules_tokens, rules.at(outcome.messages()))]
 
 
 def _in_order(outcome: AnyOutcome, rows: list[InsertedRow]) -> tuple[InsertedRow, ...]:
@@ -179,7 +192,7 @@ def _in_order(outcome: AnyOutcome, rows: list[InsertedRow]) -> tuple[InsertedRow
     rules = outcome.rules
     if rules is None:
         return tuple(rows)
-    place = next(at for at, message in enumerate(outcome.output()) if message is rules.message)
+    place = rules.at(outcome.output())
     rows = [replace(row, position=row.position + (row.position >= place)) for row in rows]
     front = sum(row.position < place for row in rows)
     return (*rows[:front], *_rules_rows(outcome), *rows[front:])
@@ -189,7 +202,7 @@ def _block(decision: FitOutcome | BlockDecision, rows: Rows, beside_tokens: int)
     """Make the row of one block; `beside_tokens` were settled with it and are none of its own."""
     portion, settled, output = decision.portion, decision.settled, decision.entries()
     if portion.stored is not None and portion.sizes.fixed.shown is None:
-        beside_tokens -= portion.stored.tokens  # a row of this block, which was settled beside all blocks
+        beside_tokens -= rows.rules_tokens  # a row of this block, which was settled beside all blocks
     inserted = portion.lead + len(settled.insertions)
     kept, changed = rows.staying_messages(len(output) - inserted), len(rows.changed)
     return BlockReport(

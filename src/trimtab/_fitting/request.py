@@ -110,6 +110,8 @@ class Ask:
     """Rules of the host, which are shown always."""
     rule_counts: RuleCounts | None = None
     """Rules of the session that the messages are of."""
+    rules_tokens: int = 0
+    """What rules of the host take that are among the messages, in front."""
 
 
 def check(ask: Ask) -> None:

@@ -96,6 +96,7 @@ class Rows(Lazy[MessageRow], LiveRows):
         "_recount",
         "_request",
         "_settled",
+        "rules_tokens",
     )
 
     def __init__(
@@ -104,12 +105,15 @@ class Rows(Lazy[MessageRow], LiveRows):
         recount: Recount = _no_report,
         marked: frozenset[int] = frozenset(),
         mark_tokens: int = 0,
+        rules_tokens: int = 0,
     ) -> None:
         super().__init__(self._rows)
         self._recount = recount
         self._marked = marked
         self._mark_tokens = mark_tokens
         """What the mark for a provider's cache costs that its last message carries."""
+        self.rules_tokens = rules_tokens
+        """What the host's rules have of the total, in the block or beside all."""
         self._portion = decision.portion
         self._settled = decision.settled
         self._request = decision.request
@@ -188,7 +192,11 @@ class Rows(Lazy[MessageRow], LiveRows):
         settled, tokens = self._settled, self._settled.inserted_tokens
         if not tokens or not isinstance(self._portion.sizes, Shares):
             return tokens
-        alone = not settled.before and settled.cut >= len(self._portion.history)
+        alone = (
+            self._portion.sizes.fixed.shown is None
+            and not settled.before
+            and settled.cut >= len(self._portion.history)
+        )
         return shared_out(settled.tokens if alone else min(settled.tokens, sum(tokens)), tokens)
 
     def before_tokens(self) -> int | None:
@@ -205,8 +213,9 @@ class Rows(Lazy[MessageRow], LiveRows):
             if sizes.whole_tokens is None:
                 return [None] * len(portion.source)
             whole = [*portion.history.originals[: portion.lead], *portion.source]
-            shown_tokens = 0 if portion.stored is not None else sizes.shown_tokens
-            return sizes.split(whole, max(0, sizes.whole_tokens - shown_tokens))[portion.lead :]
+            shown = None if portion.stored is not None else sizes.fixed.shown
+            rules = [] if shown is None else [shown.message]
+            return sizes.split([*rules, *whole], sizes.whole_tokens)[len(rules) + portion.lead :]
         known: list[int | None] = sizes.known[portion.source_offset :]
         if portion.origin is not None and None in known:
             originals, source = portion.history.originals, portion.source
@@ -229,7 +238,7 @@ class Rows(Lazy[MessageRow], LiveRows):
                     self._output = {i: sum_of([size for j, size in placed if i == j]) for i, _ in placed}
             stored = self._portion.stored
             if stored is not None:
-                self._output = {stored.at: stored.tokens, **self._output}
+                self._output = {stored.at: self.rules_tokens, **self._output}
             if self._mark_tokens:
                 last = max(self._output)
                 self._output[last] = (self._output[last] or 0) + self._mark_tokens
@@ -243,7 +252,8 @@ class Rows(Lazy[MessageRow], LiveRows):
             inserted = {row.position for row in self.inserted_rows()}
             output = enumerate(settled.assemble(self._request))
             own = [message for position, message in output if position not in inserted]
-            own_tokens = max(0, settled.tokens - sum(self._inserted_tokens()) - sizes.shown_tokens)
+            rules_tokens = 0 if sizes.fixed.shown is None else self.rules_tokens
+            own_tokens = max(0, settled.tokens - sum(self._inserted_tokens()) - rules_tokens)
             return dict(zip(there, sizes.split(own, own_tokens), strict=True))
         edited, known = settled.edited_tokens, sizes.known
         return {at: edited.get(at, known[at]) for at in there}

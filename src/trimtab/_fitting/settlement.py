@@ -267,9 +267,8 @@ class FitOutcome(Decision[Work]):
         known, history, settled = self.portion.ask.stable, self.portion.history, self.settled
         if known is not None:
             return known
-        shown = int(self.portion.rules is not None)
         if not settled.cut:
-            return history.head + shown
+            return self._with_rules(history.head)
         before = settled.before
         at = min((one.at for one in settled.insertions), default=settled.cut)
         count = bisect_left(before, at)
@@ -278,7 +277,12 @@ class FitOutcome(Decision[Work]):
             user is not None and count and before[count - 1] >= user and before[count - 1] not in history.pins
         ):
             count -= 1
-        return count + shown
+        return self._with_rules(count)
+
+    def _with_rules(self, front: int) -> int:
+        """Count the host's rules among so many messages at the front, if they stand there."""
+        rules = self.portion.rules
+        return front + int(rules is not None and rules.at(self.messages()) <= front)
 
     @property
     def source(self) -> Sequence[Any]:
@@ -309,7 +313,7 @@ class FitOutcome(Decision[Work]):
     def messages(self) -> list[Any]:
         """Put the output together."""
         messages, rules = self.settled.assemble(self.request), self.portion.rules
-        return messages if rules is None else rules.put_in(messages)
+        return messages if rules is None else rules.insert(messages)
 
     def positions(self) -> list[int | None]:
         """List the position of each message that comes out; None: trimtab put it in."""
@@ -322,6 +326,19 @@ class FitOutcome(Decision[Work]):
     def rules(self) -> ShownRules | None:
         """Rules of the host."""
         return self.portion.rules
+
+    @property
+    def rules_tokens(self) -> int:
+        """What the host's rules have of the total; a black box's is shared with the caller's messages."""
+        portion, settled, rules = self.portion, self.settled, self.portion.rules
+        if rules is None:
+            return portion.ask.rules_tokens
+        if not isinstance(portion.sizes, Shares):
+            return portion.sizes.shown_tokens
+        put_in = {id(one.message) for one in settled.insertions}
+        own = [one for one in settled.assemble(self.request) if id(one) not in put_in]
+        tokens = max(0, settled.tokens - sum(settled.inserted_tokens))
+        return portion.sizes.split([rules.message, *own], tokens)[0]
 
     # What the report asks of an outcome: this one is a block, and what stands beside it, too.
 

@@ -106,12 +106,12 @@ class Options:
         system_of(self.system)
         # An iterator would be read by the first row.
         object.__setattr__(self, "pending_calls", check_pending_calls(self.pending_calls) or ())
-        object.__setattr__(self, "rules", check_rules(self.rules or ()) or None)
+        object.__setattr__(self, "rules", None if self.rules is None else check_rules(self.rules))
         for one in fields(Options):
             value = vars(self)[one.name]
-            if (
-                one.name in ("operation", "columns", "column", *OPTIONS[self.operation])
-                or value == one.default
+            if one.name in ("operation", "columns", "column", *OPTIONS[self.operation]) or value in (
+                one.default,
+                (),
             ):
                 continue
             takers = ", ".join(repr(name) for name in OPERATIONS if one.name in OPTIONS[name])

@@ -151,7 +151,8 @@ rule_options = together(
         "rule_texts",
         metavar="TEXT",
         multiple=True,
-        help="Rule that is always shown, word for word, behind the system text. Repeatable.",
+        help='Rule that is always shown, word for word, in front of the conversation. Repeatable; "" removes'
+        " all.",
     ),
     click.option(
         "--rules",
@@ -546,17 +547,19 @@ def text_of(option: str, value: str) -> str:
 def rules_in(given: Mapping[str, Any]) -> list[str] | None:
     """List the rules that options name: first those of the file, a line each; None: there are no options.
 
+    An empty text is an option and no rule.
+
     Raises:
         ConfigurationError: The file cannot be read.
     """
     texts, file = list(given["rule_texts"]), given["rules_file"]
     if file is None:
-        return texts or None
+        return [*filter(None, texts)] if texts else None
     try:
         lines = _read("--rules", file, file).decode().splitlines()
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"--rules {file}: not UTF-8 (byte {error.start})") from None
-    return [*filter(str.strip, lines), *texts]
+    return [*filter(str.strip, lines), *filter(None, texts)]
 
 
 def _read(option: str, value: str, path: str) -> bytes:

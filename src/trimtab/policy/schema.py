@@ -681,6 +681,8 @@ _MARKS = _Value(
 VERSION = 1
 """Of the shape of a policy; another number is for a shape that today's trimtab would misread."""
 
+_RULES = _Items("a list of rules", _Value("a text with a word", {"type": "string", "pattern": "\\S"}))
+
 POLICY = Table(
     {
         "schema": Key(_choice(VERSION), "The shape of this file.", VERSION),
@@ -701,7 +703,7 @@ POLICY = Table(
             "Says of a message that it has less say than its role; a name in names=.",
         ),
         "rules": Key(
-            _Items("a list of rules", _Value("a text with a word", {"type": "string", "pattern": "\\S"})),
+            _RULES,
             "Shown always, word for word, in one message behind the system text.",
         ),
         "strict": Key(_FLAG, "True: what a provider would refuse in the input is an error.", False),
@@ -750,6 +752,7 @@ _KINDS_OF_SESSIONS: Mapping[str, _Kind] = {
     ),
     "summarizer": _choice("extractive"),
     "must_keep": _MustKeep(takes_names=False),
+    "rules": _RULES,
     "find_rules": _choice("auto", "all", "off"),
     "max_kept_ratio": _FRACTION,
 }

@@ -18,6 +18,7 @@ from trimtab.errors import (
     option,
     phrase,
 )
+from trimtab.strategies.rules_message import check_rules
 
 if TYPE_CHECKING:
     from trimtab.report import RuleCounts, SummaryCheck
@@ -138,12 +139,21 @@ def request_of(
     notes: tuple[str, ...],
     checked: tuple[SummaryCheck, ...] = (),
     rule_counts: RuleCounts | None = None,
+    rules: Sequence[str] = (),
 ) -> Policy:
     """Return the whole request: the other blocks, and the history as the session shows it.
 
-    The session chose its view to fit the room, so nothing more of it may be evicted.
+    The session chose its view to fit the room, so nothing more of it may be evicted. Its rules stand behind
+    those of the context, in one message.
     """
     made = _whole(options)
     block = next(block for block in made.blocks if block.name == HISTORY)
     made.add_block(replace(block, content=list(messages), pinned=bool(messages)), replace=True)
-    return replace(made.policy, blocks=made.blocks, notes=notes, checked=checked, rule_counts=rule_counts)
+    return replace(
+        made.policy,
+        blocks=made.blocks,
+        notes=notes,
+        checked=checked,
+        rule_counts=rule_counts,
+        rules=check_rules([*made.policy.rules, *rules]),
+    )

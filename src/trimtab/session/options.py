@@ -327,7 +327,7 @@ class SessionOptions:
     max_kept_ratio: Option[float] = by_default(
         DEFAULT_KEPT_RATIO, check_fraction, policy=True, before=DEFAULT_KEPT_RATIO
     )
-    rules: Option[Sequence[str], list[str]] = by_default((), _rules_given, before=[])
+    rules: Option[Sequence[str], list[str]] = by_default((), _rules_given, policy=True, before=[])
     find_rules: Option[FindRulesLike] = by_default("off", _finder_given, policy=True, before="off")
     max_rule_tokens: Option[int | None] = by_default(None, Whole(0), policy=True, before=None)
     anchors: Option[Sequence[Any]] = by_default((), _anchors_given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import takewhile
 from operator import attrgetter, eq, itemgetter, lt
@@ -142,6 +142,7 @@ def fit_working_set(
             notes=(*_notes(working_set, listed.units), *_notes_of_calls(listed.changes), *notes),
             checked=_checks_of(working_set),
             rule_counts=working_set.rule_counts(),
+            rules_tokens=working_set.host_rule_tokens,
         )
     )
     try:
@@ -681,9 +682,18 @@ def _fit_in_context(
     fitted = fit_working_set(working_set, notes, stale)
     report = fitted.report
     checked = () if report.values is None else (report.values,)
-    asked = request_of(options, fitted.messages, report.notes, checked, report.rules)
+    host = _host_place(working_set, fitted.positions)
+    messages = [message for at, message in enumerate(fitted.messages) if at != host]
+    asked = request_of(options, messages, report.notes, checked, report.rules, working_set.host_rules)
     whole: Fitted[Dict] = yield FitContext(asked)
     return whole
+
+
+def _host_place(working_set: WorkingSet, positions: Sequence[int | None]) -> int | None:
+    """Find the host's rules in what a fit gave; None if there are none."""
+    if working_set.host_message is None:
+        return None
+    return positions.index(int(working_set.reader.system_message() is not None))
 
 
 def working_set_at(core: Core, version: int) -> Steps[WorkingSet]:
@@ -739,7 +749,9 @@ def origins_of(core: Core, at: int | None, budget: Any = None) -> Steps[list[Ori
         return origins
     # the other blocks are put around what the session's own fit gives
     places = fit_working_set(working_set, ()).positions
-    return [Origin("shortened") if place is None else origins[place] for place in places]
+    host = _host_place(working_set, places)
+    shown = [place for at, place in enumerate(places) if at != host]
+    return [Origin("shortened") if place is None else origins[place] for place in shown]
 
 
 def diff_views(core: Core, a: int, b: int) -> Steps[ViewDiff]:

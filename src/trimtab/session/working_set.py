@@ -579,9 +579,16 @@ class WorkingSet:
     def _is_led(self) -> bool:
         """True if something in front of all messages may come first, or any of them may."""
         options, format = self.reader.options, self.reader.format
-        front = [*self.anchors] if self.host_message is None else [self.host_message, *self.anchors]
+        front = [*self._host_front, *self.anchors]
         anchored = any(format.kind(message) != "system" for message in front)
         return not format.rules.ordered or anchored or options.summarizer is not None
+
+    @property
+    def _host_front(self) -> list[Dict]:
+        """The host's rules in front of the messages; empty in a context, which shows them with its own."""
+        if self.host_message is None or self.reader.options.context is not None:
+            return []
+        return [self.host_message]
 
     def put_aside(self, leaving: list[SessionUnit], /) -> None:
         """Make recent units wait."""
@@ -633,7 +640,7 @@ class WorkingSet:
 
     def _rows(self, units: Mapping[int, SessionUnit]) -> list[Row]:
         """List the messages of a view in order; what stands in front of all leaves with nothing."""
-        front = [*self.anchors] if self.host_message is None else [self.host_message, *self.anchors]
+        front = [*self._host_front, *self.anchors]
         if self.anchor_summary is not None:
             front.append(self.anchor_summary.message)
         if self.rule_block is not None:

@@ -33,18 +33,19 @@ def check_rules(rules: object, /) -> tuple[str, ...]:
             raise ConfigurationError(
                 f"rules[{at}] is {what:.80}: a rule is a text with at least one word", argument="rules"
             )
-    return tuple(dict.fromkeys(rules))
+    return tuple(dict.fromkeys(rule.strip() for rule in rules))
 
 
-def rules_message(format: Format, rules: Sequence[str], /) -> dict[str, Any]:
+def rules_message(format: Format, rules: Sequence[str], /, role: str = "system") -> dict[str, Any]:
     """Write the host's rules as one message: system text where the provider takes it there, else the user's.
 
     Args:
         format: The wire form of the message.
         rules: At least one, as `check_rules` returns them.
+        role: The word of the provider for system text.
     """
     text = f"{_OPEN}{_lines(rules)}{_CLOSE}"
-    return format.message(role_for(format, "system", frozenset({"system"})), [text])
+    return format.message(role_for(format, role, frozenset({"system"})), [text])
 
 
 _OPEN, _CLOSE = f'<{RULES_TAG} by="trimtab">\n', f"\n</{RULES_TAG}>"
