@@ -295,6 +295,43 @@ def test_hidden_facts_are_counted() -> None:
     assert 0 <= before.facts + before.hidden_facts - plan.hidden_facts < before.facts
 
 
+RULES = (
+    "Never deploy on Fridays.",
+    "From now on, answer in German.",
+    "Always show prices with tax.",
+    "I am allergic to peanuts, so never suggest them.",
+    "Never delete a backup of order ORD-7741.",
+)
+"""What users say once; each holds on."""
+
+
+def with_rules(chance: Random, summarizer: Writer | None, find: str, **options: Any) -> Session:
+    """A session whose users say rules, orders, and limits that replace each other."""
+    session = Session(
+        chance.choice([600, 900, 1_500]),
+        counter=CharCounter(4),
+        model="gpt-4.1",
+        find_rules=find,
+        summarizer=summarizer,
+        **options,
+    )
+    for at in range(chance.choice([10, 40, 80])):
+        said = ("", "", "", chance.choice(RULES), f"My budget is ${at}.", f"Return only the number {at}.")
+        session.add(user(f"How is the weather on day {at}, is it nice? {chance.choice(said)}".rstrip()))
+    return session
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("seed", range(20))
+def test_tokens_before_are_those_of_the_view(seed: int) -> None:
+    """Not the room kept free beside it for rules and for what is recalled."""
+    chance = Random(seed)
+    options = {"recall_ratio": chance.choice([0.0, 0.1]), "rules": chance.choice([[], ["Be honest."]])}
+    session = with_rules(chance, None, chance.choice(["auto", "all"]), **options)
+    plan = session.plan("gpt-4o", budget=500)
+    assert plan.tokens_before == session.token_count == session.fit().report.tokens_after
+
+
 def test_without_a_summarizer_messages_leave() -> None:
     """The plan says how many; they are in the log, and found there."""
     session = session_with(None)

@@ -149,8 +149,8 @@ class Asked(NamedTuple):
     """`UNSET`: the same, or that of the model."""
 
 
-class _Leaving(NamedTuple):
-    """What leaves, and how."""
+class _Outcome(NamedTuple):
+    """What a switch comes to, and what leaves."""
 
     verdict: Verdict
     units: Sequence[SessionUnit]
@@ -217,15 +217,16 @@ def _prepare(core: Core, asked: Asked) -> Steps[_Prepared]:
     state = (yield from _state_after(core, now, target)) if changes else now.state
     made = yield from read_working_set(core.session, now.version, state, target)
     before = yield from _view_of(core, now, made)
-    tokens_before = made.front_tokens + sum(unit.tokens for unit in before)
+    shown = listed_view(now).messages
+    tokens_before = made.reader.fixed_tokens() + sum(map(made.reader.lasting_tokens, shown))
     exceeded, leaving = (made.total_tokens, made.cut()) if made.over else (0, [])
     made = yield from read_working_set(core.session, now.version, made.state, target)
     error: BudgetExceededError | None = None
     try:
         made.require_room()
         fitted = fit_working_set(made, ())
-        left = yield from _find_leaving(core, made, before)
-        plan = _plan_of(made, fitted, left, tokens_before)
+        outcome = yield from _find_leaving(core, made, before)
+        plan = _plan_of(made, fitted, outcome, tokens_before)
     except BudgetExceededError as raised:
         error = raised
         plan = SwitchPlan(
@@ -296,15 +297,15 @@ def _view_of(core: Core, now: WorkingSet, made: WorkingSet) -> Steps[list[Sessio
     return [unit for unit in units if unit.first in firsts]
 
 
-def _find_leaving(core: Core, made: WorkingSet, before: Iterable[SessionUnit]) -> Steps[_Leaving]:
+def _find_leaving(core: Core, made: WorkingSet, before: Iterable[SessionUnit]) -> Steps[_Outcome]:
     """Find what is summarized so that no message is missing; without a summarizer, what leaves the view."""
     shown = made.view()
     if made.reader.options.summarizer is not None and _is_missing_some(made):
         parts = yield from _parts_to_summarize(core, made)
         if parts:
-            return _Leaving("summarize", [unit for part in parts for unit in part], len(parts))
+            return _Outcome("summarize", [unit for part in parts for unit in part], len(parts))
     leaving = [unit for unit in before if unit.first not in shown]
-    return _Leaving("evict" if leaving else "fits", leaving)
+    return _Outcome("evict" if leaving else "fits", leaving)
 
 
 def _is_missing_some(working_set: WorkingSet) -> bool:
@@ -359,29 +360,29 @@ def _caps(made: WorkingSet) -> list[int]:
     return [_cap(made, anchor), _cap(made, most) - anchor]
 
 
-def _plan_of(made: WorkingSet, fitted: Fitted[Any], left: _Leaving, tokens_before: int) -> SwitchPlan:
+def _plan_of(made: WorkingSet, fitted: Fitted[Any], outcome: _Outcome, tokens_before: int) -> SwitchPlan:
     """Put the numbers of a switch that is possible together."""
-    gone = {unit.first for unit in left.units}
+    gone = {unit.first for unit in outcome.units}
     stays = [unit for unit in made.in_view() if unit.first not in gone]
     tokens, cap = fitted.settlement.tokens, 0
-    if left.summaries:
+    if outcome.summaries:
         shown = sum(unit.tokens for unit in made.in_view() if unit.first in gone)
         replaced = made.summary_tokens if made.shows_summary else 0
         cap = max(_caps(made)[0], sum(_caps(made)))
         tokens = min(tokens - shown - replaced + cap, made.state.budget_tokens)
     return SwitchPlan(
-        verdict=left.verdict,
+        verdict=outcome.verdict,
         model=made.reader.options.model,
         budget_tokens=made.state.budget_tokens,
         tokens_before=tokens_before,
         tokens_after=tokens,
         summary_tokens=cap,
-        summaries=left.summaries,
-        leaving_messages=sum(len(unit.members) for unit in left.units),
-        leaving_tokens=sum(unit.tokens for unit in left.units),
+        summaries=outcome.summaries,
+        leaving_messages=sum(len(unit.members) for unit in outcome.units),
+        leaving_tokens=sum(unit.tokens for unit in outcome.units),
         shortened_messages=_count_shortened(made, fitted, stays),
         hidden_facts=made.state.facts.known - shown_facts(made),
-        values_at_risk=_values_at_risk(made, left.units, stays),
+        values_at_risk=_values_at_risk(made, outcome.units, stays),
     )
 
 
