@@ -21,6 +21,7 @@ from trimtab.session.extract import extract_waiting
 from trimtab.session.log import live_units, read_working_set, recount
 from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.options import Options, as_given, functions_of
+from trimtab.session.rules import RuleView
 from trimtab.session.state import State
 from trimtab.session.summarize import (
     messages_of,
@@ -62,6 +63,7 @@ class SwitchPlan:
         shortened_messages: Messages that stay, but are shown shortened: results above their share, and what
             must stay if it is too large.
         hidden_facts: Current facts without room in view.
+        hidden_rules: Rules in force without room in view, in a message or restated.
         values_at_risk: Exact values in the messages that leave, and in no message that stays: only a summary
             would have them. None if `must_keep` is None, or for "impossible".
 
@@ -99,6 +101,8 @@ class SwitchPlan:
     """
     hidden_facts: int = 0
     """Current facts without room in view."""
+    hidden_rules: int = 0
+    """Rules in force without room in view, in a message or restated."""
     values_at_risk: int | None = None
     """Exact values in the messages that leave, and in no message that stays: only a summary would have them.
 
@@ -120,8 +124,10 @@ class SwitchPlan:
             said.append(f"In no message that stays: {plural(self.values_at_risk, 'exact value')}.")
         if self.shortened_messages:
             said.append(f"Shown shortened: {plural(self.shortened_messages, 'message')}.")
-        if self.hidden_facts:
-            said.append(f"Without room in view: {plural(self.hidden_facts, 'fact')}.")
+        hidden = {"fact": self.hidden_facts, "rule": self.hidden_rules}
+        if any(hidden.values()):
+            listed = ", ".join(plural(count, what) for what, count in hidden.items() if count)
+            said.append(f"Without room in view: {listed}.")
         return " ".join(said)
 
     def _verdict_text(self) -> str:
@@ -363,13 +369,15 @@ def _caps(made: WorkingSet) -> list[int]:
 def _plan_of(made: WorkingSet, fitted: Fitted[Any], outcome: _Outcome, tokens_before: int) -> SwitchPlan:
     """Put the numbers of a switch that is possible together."""
     gone = {unit.first for unit in outcome.units}
-    stays = [unit for unit in made.in_view() if unit.first not in gone]
+    stays = {first: unit for first, unit in made.view().items() if first not in gone}
+    rules = made.rules_with(stays)
     tokens, cap = fitted.settlement.tokens, 0
     if outcome.summaries:
         shown = sum(unit.tokens for unit in made.in_view() if unit.first in gone)
         replaced = made.summary_tokens if made.shows_summary else 0
         cap = max(_caps(made)[0], sum(_caps(made)))
-        tokens = min(tokens - shown - replaced + cap, made.state.budget_tokens)
+        restated = (0 if rules.block is None else rules.block.tokens) - made.rule_tokens
+        tokens = min(tokens - shown - replaced + cap + restated, made.state.budget_tokens)
     return SwitchPlan(
         verdict=outcome.verdict,
         model=made.reader.options.model,
@@ -380,9 +388,10 @@ def _plan_of(made: WorkingSet, fitted: Fitted[Any], outcome: _Outcome, tokens_be
         summaries=outcome.summaries,
         leaving_messages=sum(len(unit.members) for unit in outcome.units),
         leaving_tokens=sum(unit.tokens for unit in outcome.units),
-        shortened_messages=_count_shortened(made, fitted, stays),
+        shortened_messages=_count_shortened(made, fitted, stays.values()),
         hidden_facts=made.state.facts.known - shown_facts(made),
-        values_at_risk=_values_at_risk(made, outcome.units, stays),
+        hidden_rules=_count_hidden(made, rules, stays.values()),
+        values_at_risk=_values_at_risk(made, outcome.units, stays.values(), rules),
     )
 
 
@@ -401,8 +410,15 @@ def _count_shortened(made: WorkingSet, fitted: Fitted[Any], stays: Iterable[Sess
     )
 
 
+def _count_hidden(made: WorkingSet, rules: RuleView, stays: Iterable[SessionUnit]) -> int:
+    """Count the rules in force that the view does not say: where it is shortened, no message says one."""
+    is_whole = made.permanent_tokens + sum(unit.tokens for unit in stays) <= made.view_limit_tokens
+    places = [rules.place(one, is_whole=is_whole) for one in made.rules.known]
+    return made.rules.unlisted + places.count("hidden")
+
+
 def _values_at_risk(
-    made: WorkingSet, leaving: Sequence[SessionUnit], stays: Sequence[SessionUnit]
+    made: WorkingSet, leaving: Sequence[SessionUnit], stays: Iterable[SessionUnit], rules: RuleView
 ) -> int | None:
     """Count the exact values of messages that leave which nothing in view says then, but for a summary."""
     reader = made.reader
@@ -416,6 +432,10 @@ def _values_at_risk(
         others.append(format.message("user", [str(options.system)]))
     if made.facts is not None and made.shows_facts:
         others.append(made.facts.message)
+    if made.host_message is not None:
+        others.append(made.host_message)
+    if rules.block is not None:
+        others.append(rules.block.message)
     origins: Origins = frozenset(("user",))
     said = sources_of(format, ((one, origins) for one in others))
     return len(values_only_in(finder_of(options.must_keep), _sources(reader, leaving), said))
