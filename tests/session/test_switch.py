@@ -305,7 +305,7 @@ RULES = (
 """What users say once; each holds on."""
 
 
-def with_rules(chance: Random, summarizer: Writer | None, find: str, **options: Any) -> Session:
+def with_rules(chance: Random, summarizer: Writer | None, find: Any, **options: Any) -> Session:
     """A session whose users say rules, orders, and limits that replace each other."""
     session = Session(
         chance.choice([600, 900, 1_500]),
@@ -326,7 +326,10 @@ def with_rules(chance: Random, summarizer: Writer | None, find: str, **options: 
 def test_tokens_before_are_those_of_the_view(seed: int) -> None:
     """Not the room kept free beside it for rules and for what is recalled."""
     chance = Random(seed)
-    options = {"recall_ratio": chance.choice([0.0, 0.1]), "rules": chance.choice([[], ["Be honest."]])}
+    options: dict[str, Any] = {
+        "recall_ratio": chance.choice([0.0, 0.1]),
+        "rules": chance.choice([[], ["Be honest."]]),
+    }
     session = with_rules(chance, None, chance.choice(["auto", "all"]), **options)
     plan = session.plan("gpt-4o", budget=500)
     assert plan.tokens_before == session.token_count == session.fit().report.tokens_after
@@ -361,12 +364,13 @@ def test_a_value_in_a_rule_that_is_shown_is_at_no_risk() -> None:
     """Neither in one of the host nor in one that is restated; one without room says nothing."""
     said = user("Never delete a backup of order ORD-7741.")
     given: dict[str, Any] = {"counter": CharCounter(4), "model": "gpt-4.1", "find_rules": "auto"}
-    for options, at_risk in (
+    cases: list[tuple[dict[str, Any], int]] = [
         ({"find_rules": "off"}, 1),
         ({"find_rules": "off", "rules": ["The order is ORD-7741."]}, 0),
         ({}, 0),
         ({"max_rule_tokens": 0}, 1),
-    ):
+    ]
+    for options, at_risk in cases:
         session = Session(5_000, **{**given, **options})
         session.extend([said, *(user(f"Is it nice? {words(20)}") for _ in range(60))])
         plan = session.plan("gpt-4o", budget=600)

@@ -391,7 +391,7 @@ def _plan_of(made: WorkingSet, fitted: Fitted[Any], outcome: _Outcome, tokens_be
         shortened_messages=_count_shortened(made, fitted, stays.values()),
         hidden_facts=made.state.facts.known - shown_facts(made),
         hidden_rules=_count_hidden(made, rules, stays.values()),
-        values_at_risk=_values_at_risk(made, outcome.units, stays.values(), rules),
+        values_at_risk=_values_at_risk(made, outcome.units, [*stays.values()], rules),
     )
 
 
@@ -418,7 +418,7 @@ def _count_hidden(made: WorkingSet, rules: RuleView, stays: Iterable[SessionUnit
 
 
 def _values_at_risk(
-    made: WorkingSet, leaving: Sequence[SessionUnit], stays: Iterable[SessionUnit], rules: RuleView
+    made: WorkingSet, leaving: Sequence[SessionUnit], stays: Sequence[SessionUnit], rules: RuleView
 ) -> int | None:
     """Count the exact values of messages that leave which nothing in view says then, but for a summary."""
     reader = made.reader
