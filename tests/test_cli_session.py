@@ -564,16 +564,20 @@ def test_every_kind_of_event_has_a_line(url: str, tmp_path: Path) -> None:
 def test_a_session_goes_on_with_another_model(any_url: str) -> None:
     """What it means first, which writes nothing; then it is done, and opening it as before is refused."""
     model, smaller = ("--model", "gpt-4.1"), ("--model", "gpt-4o", "--budget", "120")
-    run("add", *at(any_url), *model, "--budget", "2000", data=[HELLO, *TALK, *TALK])
+    rule = {"role": "user", "content": "Never deploy on Fridays."}
+    talk = [HELLO, rule, *TALK, *TALK]
+    run("add", *at(any_url), *model, "--budget", "2000", "--find-rules", "auto", data=talk)
     planned = said(run("plan", *at(any_url), *smaller))
     assert (planned["verdict"], planned["model"], planned["budget_tokens"]) == ("evict", "gpt-4o", 120)
     assert said(run("plan", *at(any_url), "--budget", "2k"))["verdict"] == "fits"
     text = run("plan", *at(any_url), *smaller, "--output", "text").stdout
     assert text.startswith("gpt-4o, 120 tokens: fits, with ")
+    assert text.endswith("Without room in view: 1 rule.\n")
     events = len(lines(run("history", *at(any_url), "--kinds", "all")))
     done = said(run("switch", *at(any_url), *smaller))
     assert done == {**planned, "version": events + 2}  # the switch, and what it evicted
     assert said(run("stats", *at(any_url)))["hidden_messages"] == planned["leaving_messages"]
+    assert said(run("rules", *at(any_url)))["hidden_rules"] == planned["hidden_rules"] == 1
     log = run("history", *at(any_url), "--kinds", "options", "--output", "text").stdout
     assert "switched from gpt-4.1 and 2,000 tokens to gpt-4o: 120 tokens" in log
     refused = run("add", *at(any_url), *model, data=HELLO, code=1).stderr

@@ -14,6 +14,11 @@ SESSIONS = (
         ("_budget_after", "and not was_whole", ""),
         ("_state_after", "if counts_otherwise or target.clamp != options.clamp:", "if counts_otherwise:"),
         ("_is_missing_some", "> shown", "> 0"),
+        ("_prepare", "listed_view(now)", "listed_view(made)"),
+        ("_plan_of", " + cap + restated", " + cap"),
+        ("_plan_of", "made.rules_with(stays)", "made.rule_view"),
+        ("_values_at_risk", "if made.host_message is not None:", "if False:"),
+        ("_values_at_risk", "if rules.block is not None:", "if False:"),
         ("_cap", "if free >= least else cap_tokens", "if False else cap_tokens"),
     ),
     module(

@@ -97,7 +97,7 @@ def numbers_hold(session: Session, plan: SwitchPlan) -> None:
     status, sizes, tokens = session.status(), session.token_breakdown, session.fit().report.tokens_after
     assert tokens is not None
     assert tokens <= plan.tokens_after <= session.budget_tokens
-    assert status.hidden_facts == plan.hidden_facts
+    assert (status.hidden_facts, status.hidden_rules) == (plan.hidden_facts, plan.hidden_rules)
     if plan.verdict == "summarize":
         assert status.pending_messages == 0
         if plan.tokens_after < session.budget_tokens and not sizes.anchors:
@@ -293,6 +293,90 @@ def test_hidden_facts_are_counted() -> None:
     plan = session.plan("gpt-4o", budget=300)
     assert plan.hidden_facts > before.hidden_facts
     assert 0 <= before.facts + before.hidden_facts - plan.hidden_facts < before.facts
+
+
+RULES = (
+    "Never deploy on Fridays.",
+    "From now on, answer in German.",
+    "Always show prices with tax.",
+    "I am allergic to peanuts, so never suggest them.",
+    "Never delete a backup of order ORD-7741.",
+)
+"""What users say once; each holds on."""
+
+
+def with_rules(chance: Random, summarizer: Writer | None, find: Any, **options: Any) -> Session:
+    """A session whose users say rules, orders, and limits that replace each other."""
+    session = Session(
+        chance.choice([600, 900, 1_500]),
+        counter=CharCounter(4),
+        model="gpt-4.1",
+        find_rules=find,
+        summarizer=summarizer,
+        **options,
+    )
+    for at in range(chance.choice([10, 40, 80])):
+        said = ("", "", "", chance.choice(RULES), f"My budget is ${at}.", f"Return only the number {at}.")
+        session.add(user(f"How is the weather on day {at}, is it nice? {chance.choice(said)}".rstrip()))
+    return session
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("seed", range(20))
+def test_tokens_before_are_those_of_the_view(seed: int) -> None:
+    """Not the room kept free beside it for rules and for what is recalled."""
+    chance = Random(seed)
+    options: dict[str, Any] = {
+        "recall_ratio": chance.choice([0.0, 0.1]),
+        "rules": chance.choice([[], ["Be honest."]]),
+    }
+    session = with_rules(chance, None, chance.choice(["auto", "all"]), **options)
+    plan = session.plan("gpt-4o", budget=500)
+    assert plan.tokens_before == session.token_count == session.fit().report.tokens_after
+
+
+@pytest.mark.few(8)
+@pytest.mark.parametrize("seed", range(160))
+def test_a_plan_counts_rules_as_the_switch_shows_them(seed: int) -> None:
+    """Rules of messages that leave are restated, and take tokens; those without room are counted."""
+    chance = Random(seed)
+    writer = (None, Writer(1), Writer(4), Writer(10))[seed % 4]
+    session = with_rules(
+        chance,
+        writer,
+        ("auto", "all")[seed // 4 % 2],
+        max_rule_tokens=chance.choice([None, None, 60, 0]),
+        rules=chance.choice([[], ["Be honest."]]),
+        summary_mode=chance.choice(["incremental", "rolling", "anchored"]),
+    )
+    budget = chance.choice([120, 150, 200, 300, 450, 700])
+    plan = session.plan("gpt-4o", budget=budget)
+    assert plan.verdict != "impossible"
+    try:
+        assert session.switch("gpt-4o", budget=budget) == plan
+    except SummaryError:  # the summarizer's words have no room, which nobody knows before it answers
+        assert plan.summary_tokens < 40
+        return
+    numbers_hold(session, plan)
+
+
+def test_a_value_in_a_rule_that_is_shown_is_at_no_risk() -> None:
+    """Neither in one of the host nor in one that is restated; one without room says nothing."""
+    said = user("Never delete a backup of order ORD-7741.")
+    given: dict[str, Any] = {"counter": CharCounter(4), "model": "gpt-4.1", "find_rules": "auto"}
+    cases: list[tuple[dict[str, Any], int]] = [
+        ({"find_rules": "off"}, 1),
+        ({"find_rules": "off", "rules": ["The order is ORD-7741."]}, 0),
+        ({}, 0),
+        ({"max_rule_tokens": 0}, 1),
+    ]
+    for options, at_risk in cases:
+        session = Session(5_000, **{**given, **options})
+        session.extend([said, *(user(f"Is it nice? {words(20)}") for _ in range(60))])
+        plan = session.plan("gpt-4o", budget=600)
+        assert (plan.verdict, plan.values_at_risk) == ("evict", at_risk)
+        session.switch("gpt-4o", budget=600)
+        assert any("ORD-7741" in text for text in contents(session)) is (at_risk == 0)
 
 
 def test_without_a_summarizer_messages_leave() -> None:
@@ -556,12 +640,13 @@ def test_hooks_and_events_tell_of_it() -> None:
                 leaving_tokens=5_000,
                 shortened_messages=2,
                 hidden_facts=1,
+                hidden_rules=2,
                 values_at_risk=3,
             ),
             "m, 9,000 tokens: fits after 1 summary, with at most 8,000 of 12,345 tokens."
             " Replaced by a summary: 40 messages (5,000 tokens)."
             " In no message that stays: 3 exact values. Shown shortened: 2 messages."
-            " Without room in view: 1 fact.",
+            " Without room in view: 1 fact, 2 rules.",
         ),
         (
             SwitchPlan(
@@ -572,9 +657,10 @@ def test_hooks_and_events_tell_of_it() -> None:
                 tokens_after=800,
                 leaving_messages=1,
                 leaving_tokens=1_200,
+                hidden_rules=1,
             ),
             "m, 900 tokens: fits, with 800 of 2,000 tokens."
-            " Out of view, but in the log: 1 message (1,200 tokens).",
+            " Out of view, but in the log: 1 message (1,200 tokens). Without room in view: 1 rule.",
         ),
     ],
 )

@@ -21,6 +21,7 @@ from trimtab.session.extract import extract_waiting
 from trimtab.session.log import live_units, read_working_set, recount
 from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.options import Options, as_given, functions_of
+from trimtab.session.rules import RuleView
 from trimtab.session.state import State
 from trimtab.session.summarize import (
     messages_of,
@@ -62,6 +63,7 @@ class SwitchPlan:
         shortened_messages: Messages that stay, but are shown shortened: results above their share, and what
             must stay if it is too large.
         hidden_facts: Current facts without room in view.
+        hidden_rules: Rules in force without room in view, in a message or restated.
         values_at_risk: Exact values in the messages that leave, and in no message that stays: only a summary
             would have them. None if `must_keep` is None, or for "impossible".
 
@@ -99,6 +101,8 @@ class SwitchPlan:
     """
     hidden_facts: int = 0
     """Current facts without room in view."""
+    hidden_rules: int = 0
+    """Rules in force without room in view, in a message or restated."""
     values_at_risk: int | None = None
     """Exact values in the messages that leave, and in no message that stays: only a summary would have them.
 
@@ -120,8 +124,10 @@ class SwitchPlan:
             said.append(f"In no message that stays: {plural(self.values_at_risk, 'exact value')}.")
         if self.shortened_messages:
             said.append(f"Shown shortened: {plural(self.shortened_messages, 'message')}.")
-        if self.hidden_facts:
-            said.append(f"Without room in view: {plural(self.hidden_facts, 'fact')}.")
+        hidden = {"fact": self.hidden_facts, "rule": self.hidden_rules}
+        if any(hidden.values()):
+            listed = ", ".join(plural(count, what) for what, count in hidden.items() if count)
+            said.append(f"Without room in view: {listed}.")
         return " ".join(said)
 
     def _verdict_text(self) -> str:
@@ -149,8 +155,8 @@ class Asked(NamedTuple):
     """`UNSET`: the same, or that of the model."""
 
 
-class _Leaving(NamedTuple):
-    """What leaves, and how."""
+class _Outcome(NamedTuple):
+    """What a switch comes to, and what leaves."""
 
     verdict: Verdict
     units: Sequence[SessionUnit]
@@ -217,15 +223,16 @@ def _prepare(core: Core, asked: Asked) -> Steps[_Prepared]:
     state = (yield from _state_after(core, now, target)) if changes else now.state
     made = yield from read_working_set(core.session, now.version, state, target)
     before = yield from _view_of(core, now, made)
-    tokens_before = made.front_tokens + sum(unit.tokens for unit in before)
+    shown = listed_view(now).messages
+    tokens_before = made.reader.fixed_tokens() + sum(map(made.reader.lasting_tokens, shown))
     exceeded, leaving = (made.total_tokens, made.cut()) if made.over else (0, [])
     made = yield from read_working_set(core.session, now.version, made.state, target)
     error: BudgetExceededError | None = None
     try:
         made.require_room()
         fitted = fit_working_set(made, ())
-        left = yield from _find_leaving(core, made, before)
-        plan = _plan_of(made, fitted, left, tokens_before)
+        outcome = yield from _find_leaving(core, made, before)
+        plan = _plan_of(made, fitted, outcome, tokens_before)
     except BudgetExceededError as raised:
         error = raised
         plan = SwitchPlan(
@@ -296,15 +303,15 @@ def _view_of(core: Core, now: WorkingSet, made: WorkingSet) -> Steps[list[Sessio
     return [unit for unit in units if unit.first in firsts]
 
 
-def _find_leaving(core: Core, made: WorkingSet, before: Iterable[SessionUnit]) -> Steps[_Leaving]:
+def _find_leaving(core: Core, made: WorkingSet, before: Iterable[SessionUnit]) -> Steps[_Outcome]:
     """Find what is summarized so that no message is missing; without a summarizer, what leaves the view."""
     shown = made.view()
     if made.reader.options.summarizer is not None and _is_missing_some(made):
         parts = yield from _parts_to_summarize(core, made)
         if parts:
-            return _Leaving("summarize", [unit for part in parts for unit in part], len(parts))
+            return _Outcome("summarize", [unit for part in parts for unit in part], len(parts))
     leaving = [unit for unit in before if unit.first not in shown]
-    return _Leaving("evict" if leaving else "fits", leaving)
+    return _Outcome("evict" if leaving else "fits", leaving)
 
 
 def _is_missing_some(working_set: WorkingSet) -> bool:
@@ -359,29 +366,32 @@ def _caps(made: WorkingSet) -> list[int]:
     return [_cap(made, anchor), _cap(made, most) - anchor]
 
 
-def _plan_of(made: WorkingSet, fitted: Fitted[Any], left: _Leaving, tokens_before: int) -> SwitchPlan:
+def _plan_of(made: WorkingSet, fitted: Fitted[Any], outcome: _Outcome, tokens_before: int) -> SwitchPlan:
     """Put the numbers of a switch that is possible together."""
-    gone = {unit.first for unit in left.units}
-    stays = [unit for unit in made.in_view() if unit.first not in gone]
+    gone = {unit.first for unit in outcome.units}
+    stays = {first: unit for first, unit in made.view().items() if first not in gone}
+    rules = made.rules_with(stays)
     tokens, cap = fitted.settlement.tokens, 0
-    if left.summaries:
+    if outcome.summaries:
         shown = sum(unit.tokens for unit in made.in_view() if unit.first in gone)
         replaced = made.summary_tokens if made.shows_summary else 0
         cap = max(_caps(made)[0], sum(_caps(made)))
-        tokens = min(tokens - shown - replaced + cap, made.state.budget_tokens)
+        restated = (0 if rules.block is None else rules.block.tokens) - made.rule_tokens
+        tokens = min(tokens - shown - replaced + cap + restated, made.state.budget_tokens)
     return SwitchPlan(
-        verdict=left.verdict,
+        verdict=outcome.verdict,
         model=made.reader.options.model,
         budget_tokens=made.state.budget_tokens,
         tokens_before=tokens_before,
         tokens_after=tokens,
         summary_tokens=cap,
-        summaries=left.summaries,
-        leaving_messages=sum(len(unit.members) for unit in left.units),
-        leaving_tokens=sum(unit.tokens for unit in left.units),
-        shortened_messages=_count_shortened(made, fitted, stays),
+        summaries=outcome.summaries,
+        leaving_messages=sum(len(unit.members) for unit in outcome.units),
+        leaving_tokens=sum(unit.tokens for unit in outcome.units),
+        shortened_messages=_count_shortened(made, fitted, stays.values()),
         hidden_facts=made.state.facts.known - shown_facts(made),
-        values_at_risk=_values_at_risk(made, left.units, stays),
+        hidden_rules=_count_hidden(made, rules, stays.values()),
+        values_at_risk=_values_at_risk(made, outcome.units, [*stays.values()], rules),
     )
 
 
@@ -400,8 +410,15 @@ def _count_shortened(made: WorkingSet, fitted: Fitted[Any], stays: Iterable[Sess
     )
 
 
+def _count_hidden(made: WorkingSet, rules: RuleView, stays: Iterable[SessionUnit]) -> int:
+    """Count the rules in force that the view does not say: where it is shortened, no message says one."""
+    is_whole = made.permanent_tokens + sum(unit.tokens for unit in stays) <= made.view_limit_tokens
+    places = [rules.place(one, is_whole=is_whole) for one in made.rules.known]
+    return made.rules.unlisted + places.count("hidden")
+
+
 def _values_at_risk(
-    made: WorkingSet, leaving: Sequence[SessionUnit], stays: Sequence[SessionUnit]
+    made: WorkingSet, leaving: Sequence[SessionUnit], stays: Sequence[SessionUnit], rules: RuleView
 ) -> int | None:
     """Count the exact values of messages that leave which nothing in view says then, but for a summary."""
     reader = made.reader
@@ -415,6 +432,10 @@ def _values_at_risk(
         others.append(format.message("user", [str(options.system)]))
     if made.facts is not None and made.shows_facts:
         others.append(made.facts.message)
+    if made.host_message is not None:
+        others.append(made.host_message)
+    if rules.block is not None:
+        others.append(rules.block.message)
     origins: Origins = frozenset(("user",))
     said = sources_of(format, ((one, origins) for one in others))
     return len(values_only_in(finder_of(options.must_keep), _sources(reader, leaving), said))

@@ -322,16 +322,19 @@ class WorkingSet:
         units = self.view()
         key = (self.rules, self.state, self.anchor_tokens, self.host_rule_tokens, tuple(units))
         if self._rule_view[0] != key:
-            room = self.state.room_tokens - self.permanent_tokens - self.messages_tokens
-            found = look_at(
-                self.rules,
-                self._sizes_of_rules,
-                self._says(units),
-                orders=self._restates_orders,
-                room=min(self.rule_room, room),
-            )
-            self._rule_view = key, found
+            self._rule_view = key, self.rules_with(units)
         return self._rule_view[1]
+
+    def rules_with(self, units: Mapping[int, SessionUnit], /) -> RuleView:
+        """Find out where the rules are if these units are in view."""
+        taken = sum(unit.tokens for unit in units.values())
+        return look_at(
+            self.rules,
+            self._sizes_of_rules,
+            self._says(units),
+            orders=self._restates_orders,
+            room=min(self.rule_room, self.state.room_tokens - self.permanent_tokens - taken),
+        )
 
     def _says(self, units: Mapping[int, SessionUnit]) -> Callable[[int, str], bool]:
         """Tell of a message whether it is in view and has a text, word for word."""
