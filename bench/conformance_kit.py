@@ -1,6 +1,6 @@
 """What a session keeps of rules and values by the kits of others: compaction-conformance-kit and conpact.
 
-    .venv-bench/bin/python -m bench.conformance_kit DATA [--misses]
+    .venv-bench/bin/python -m bench.conformance_kit DATA [--kept 0.3] [--only live] [--misses]
 
 DATA is a folder with tau_airline_gpt4o.jsonl and glaive_toolcall_en.jsonl, one conversation a line.
 
@@ -17,7 +17,6 @@ view word for word.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +24,7 @@ from dataclasses import replace
 from functools import partial
 from html import unescape
 from pathlib import Path
+from random import Random
 from statistics import mean
 from typing import Any
 from unittest.mock import patch
@@ -73,8 +73,9 @@ def without_headers(build: Callable[[int], tuple[Any, ...]], seed: int) -> tuple
 class Trimtab:
     """A session as a compactor of the kit: a round shows what the session shows then."""
 
-    def __init__(self, name: str, *, more: int = 0, summarizer: Any = None) -> None:
+    def __init__(self, name: str, *, kept: float, more: int = 0, summarizer: Any = None) -> None:
         self.name = name
+        self._kept = kept
         self.session: Session | None = None
         self._more = more
         self._summarizer = summarizer
@@ -88,6 +89,7 @@ class Trimtab:
                 find_rules="all",
                 max_rule_tokens=int(CAP * budget_chars),
                 must_keep="values",
+                max_kept_ratio=self._kept,
                 summarizer=self._summarizer,
             )
             chat = [(turn.role, turn.text) for turn in turns]
@@ -103,7 +105,7 @@ class Trimtab:
         return CompactedContext(text=text, compactor_name=self.name, round_num=round_num)
 
 
-def official() -> None:
+def official(kept: float) -> None:
     """Run the kit's own benchmark."""
     builders = {
         f"build_{name}": partial(without_headers, build)
@@ -114,8 +116,8 @@ def official() -> None:
         )
     }
     factories = {
-        "Session": partial(Trimtab, "Session"),
-        "Session, lossy": partial(Trimtab, "Session, lossy", summarizer=Lossy(COUNTER)),
+        "Session": partial(Trimtab, "Session", kept=kept),
+        "Session, lossy": partial(Trimtab, "Session, lossy", kept=kept, summarizer=Lossy(COUNTER)),
         "kit's Checklist": ChecklistCompactor,
         "kit's UpdateAware": UpdateAwareChecklistCompactor,
     }
@@ -137,7 +139,7 @@ CORPORA: dict[str, tuple[Callable[[int], tuple[Any, ...]], range]] = {
 }
 
 
-def live(*, misses: bool) -> None:
+def live(kept: float, *, misses: bool) -> None:
     """Survival in the first and in the last round, with sixteen messages more in each."""
     print(f"\n{'live':26}budget  all r1 -> r5   safety rules r1 -> r5   by kind in r5")
     for corpus, (build, seeds) in CORPORA.items():
@@ -147,7 +149,7 @@ def live(*, misses: bool) -> None:
                 why = Counter[str]()
                 for seed in seeds:
                     session, canaries, *_ = without_headers(build, seed)
-                    compactor = Trimtab(way, more=16, summarizer=summarizer)
+                    compactor = Trimtab(way, kept=kept, more=16, summarizer=summarizer)
                     run = run_conformance(
                         session, compactor, rounds=ROUNDS, canaries=canaries, budget_fraction=share
                     )
@@ -189,8 +191,6 @@ def reason(compactor: Trimtab, canary: Any) -> str:
 def constraint_views(messages: list[Message], share: float, said: str) -> Iterator[tuple[bool, bool]]:
     """Yield for both places whether a constraint fits beside the latest message, and whether it is shown."""
     counter = counter_for("gpt-4o")
-    from random import Random
-
     for place in ("top", "middle"):
         chat, _ = inject(messages, said, place, 1, Random(0))
         budget = int(share * measure(chat, counter=counter).tokens)
@@ -212,8 +212,8 @@ def constraint_views(messages: list[Message], share: float, said: str) -> Iterat
 def constraints(folder: Path, *, misses: bool) -> None:
     """Put the constraints of conpact into chats, and look for them in the last view."""
     sets = {
-        "tau": joined(list(conversations(folder / "tau_airline_gpt4o.jsonl")), 3)[:6],
-        "glaive": joined(list(conversations(folder / "glaive_toolcall_en.jsonl")), 12)[:6],
+        "tau": joined(list(conversations(folder / "tau_airline_gpt4o.jsonl")), 3)[:3],
+        "glaive": joined(list(conversations(folder / "glaive_toolcall_en.jsonl")), 12)[:3],
     }
     print("\nconpact        budget  framing  in view where it fits  in view of all")
     for name, chats in sets.items():
@@ -242,13 +242,14 @@ def main() -> None:
     """Print the three tables."""
     parser = argparse.ArgumentParser()
     parser.add_argument("data", type=Path)
+    parser.add_argument("--kept", type=float, default=0.5, help="max_kept_ratio; 0.5 by default, not 0.3")
     parser.add_argument("--misses", action="store_true", help="say of what did not survive where it is")
     parser.add_argument("--only", choices=("official", "live", "conpact"))
     given = parser.parse_args()
     if given.only in (None, "official"):
-        official()
+        official(given.kept)
     if given.only in (None, "live"):
-        live(misses=given.misses)
+        live(given.kept, misses=given.misses)
     if given.only in (None, "conpact"):
         constraints(given.data, misses=given.misses)
 
