@@ -100,7 +100,7 @@ $(DEV_READY): pyproject.toml constraints.txt
 
 $(BENCH_READY): pyproject.toml bench/constraints.txt Makefile
 	$(call make_venv,.venv-bench)
-	PIP_CONSTRAINT=bench/constraints.txt $(BENCH_BIN)/python $(INSTALL) '.[exact,extractive,mistral,cli,batch]' genai-prices langchain-core litellm openai tiktoken
+	PIP_CONSTRAINT=bench/constraints.txt $(BENCH_BIN)/python $(INSTALL) '.[exact,extractive,mistral,cli,batch]' genai-prices langchain-core litellm openai tiktoken compaction-conformance-kit conpact
 	@touch $@
 
 $(RELEASE_READY): pyproject.toml tests/release/constraints.txt

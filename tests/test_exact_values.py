@@ -77,6 +77,8 @@ def restated(text: str, **options: Any) -> list[str]:
         ("My name is Ada.", ["Ada"]),
         ("Please ask Ada Lovelace or Bob's dog.", ["Ada Lovelace", "Bob"]),
         ("New York is far from Las Vegas and from The Hague.", ["York", "Las Vegas", "The Hague"]),
+        ("We use Postgres 15 here, and Python 3.11.", ["Postgres 15", "Python 3.11"]),
+        ("It was on Monday 15 people came.", ["Monday", "15 people"]),
         ("Ada", ["Ada"]),
         ("Please (ask Ada) Lovelace now.", ["Ada", "Lovelace"]),
         (

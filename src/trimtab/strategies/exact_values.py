@@ -358,6 +358,8 @@ def _name_at(words: _Words, at: int, *, large: bool) -> tuple[int, int]:
     while first < last and _is_no_name(texts[at + first]) and (begins or last - first == 1):
         first, begins = first + 1, False
     is_name = last - first > 1 or (last > first and not large and (alone or not begins))
+    if is_name and last == count and _AMOUNT.fullmatch(words.next_to(at + last - 1)):
+        last += _amount_length(words, at + last) < 2  # "Postgres 15", but not of "Monday 15 people"
     return (first, last) if is_name else (0, 0)
 
 
