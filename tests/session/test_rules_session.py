@@ -480,3 +480,62 @@ def test_what_a_session_with_rules_is_opened_by() -> None:
         opened.append(store.requests)
     assert opened[1] == opened[0] + 2
     assert opened[2] <= opened[1] + 1  # a page more of messages at most
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"strength": 9}, {"kind": "x"}, {"start": -1}, {"language": 3}, {"topic": "word"}]
+)
+def test_a_rule_that_no_log_can_store_is_refused(wrong: dict[str, Any]) -> None:
+    """A function's answer is checked before it is stored: the log can be opened again."""
+
+    def find(text: str) -> list[Rule]:
+        given: dict[str, Any] = {"text": text, "start": 0, "kind": "rule", "strength": 4, "language": ""}
+        return [Rule(**(given | wrong))]
+
+    store = MemoryStore()
+    session = made(find_rules=find, store=store, id="a")
+    session.add(user(FRIDAYS))
+    assert (session.hook_errors, session.rules) == (1, [])
+    again = Session.open(store, "a", counter=CharCounter(4), find_rules=find)
+    assert again.messages() == [user(FRIDAYS)]
+
+
+def test_all_orders_are_kept_where_orders_are_restated() -> None:
+    """Those that no view restates are bounded; with "all" each holds as a rule does."""
+    session = made(find_rules="all")
+    for n in range(21):
+        session.add(user(f"Return only the number {n}."))
+    assert session.status().rules == len(session.rules) == 21
+    chat(session)
+    status = session.status()
+    assert status.rules == len(block(session)) + status.hidden_rules == 21
+
+
+def test_a_rule_said_again_after_another_replaced_it_outlasts_pops() -> None:
+    """What the remaining messages say holds."""
+    session = made()
+    for price in (500, 800, 500):
+        session.add(user(f"My budget is ${price}."))
+    assert [rule.text for rule in session.rules if rule.place != "superseded"] == ["My budget is $500."]
+    session.pop()
+    assert [rule.text for rule in session.rules if rule.place != "superseded"] == ["My budget is $800."]
+    session.pop()
+    assert places(session) == {"My budget is $500.": "in view"}
+
+
+def test_times_are_those_of_the_messages_that_remain() -> None:
+    """A popped message, and one whose words were overwritten, says nothing."""
+    order = "Return only the number."
+    session = made()
+    events = session.extend([user(order) for _ in range(6)])
+    assert [rule.times for rule in session.rules] == [6]
+    for times in (5, 4, 3, 2, 1):
+        session.pop()
+        assert [rule.times for rule in session.rules] == [times]
+    chat(session)
+    assert places(session) == {order: "listed"}
+    session.add(user(order))
+    session.redact(events[0])
+    chat(session)
+    assert [(rule.times, rule.place) for rule in session.rules] == [(1, "listed")]
+    assert [rule.times for rule in session.fork().rules] == [1]

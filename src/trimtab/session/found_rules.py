@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Dict
 from trimtab.session.core import Core, warn
-from trimtab.session.rules import RuleBook, rule_data, texts_with_rules
+from trimtab.session.rules import RuleBook, rule_data, rule_in, texts_with_rules
+from trimtab.session.schema import fits_rule
 from trimtab.session.working_set import WorkingSet
 
 if TYPE_CHECKING:  # the finder is loaded by who finds a rule
@@ -43,7 +44,9 @@ def put_in_force(working_set: WorkingSet, book: RuleBook, version: int) -> None:
     """Go by rules from the event of a version on, as far as a register has a place for them."""
     shown = {unit_version for unit in working_set.in_view() for unit_version in unit.members}
     by_id = {one.id: one.version for one in book.known}
-    working_set.rules = book.within_limits(lambda rule_id: by_id.get(rule_id, 0) in shown)
+    working_set.rules = book.within_limits(
+        lambda rule_id: by_id.get(rule_id, 0) in shown, orders=working_set.restates_orders
+    )
     working_set.state = working_set.state.with_rules(version)
 
 
@@ -76,12 +79,17 @@ def _said_ones(answer: Any, text: str) -> Iterable[Rule]:
             raise ConfigurationError(
                 f"find_rules returned {said!r:.80}, which the message does not say", argument="find_rules"
             )
-        whole = said.strip()
-        yield (
-            one
-            if isinstance(one, Rule)
-            else Rule(text=whole, start=text.index(whole), kind="rule", strength=4, language="")
-        )
+        if isinstance(one, Rule):
+            data = rule_data(one)
+            if not fits_rule(data):
+                raise ConfigurationError(
+                    f"find_rules returned {one!r:.160}, of which a log cannot store every field",
+                    argument="find_rules",
+                )
+            yield rule_in(data)
+        else:
+            whole = said.strip()
+            yield Rule(text=whole, start=text.index(whole), kind="rule", strength=4, language="")
 
 
 def tell_found(core: Core) -> None:

@@ -39,7 +39,9 @@ def pop_message(core: Core, *, made: str) -> Steps[Event | None]:
     working_set.state = working_set.state.with_pop(span[1])
     order = {"event": event.id, "version": summary or span[1], **data}
     if event.data.get("rules"):
-        working_set.rules = working_set.rules.without_message(event.id, version)
+        working_set.rules = working_set.rules.without_message(
+            event.id, version, [one["text"] for one in event.data["rules"]]
+        )
         working_set.state = working_set.state.with_rules(span[1])
         order |= working_set.rules.to_data()
     yield from core.write(working_set, "popped", order, id=made)

@@ -64,6 +64,11 @@ class KnownRule:
     superseded_by: str | None = None
     """Id of the rule that replaces it."""
 
+    @property
+    def key(self) -> str:
+        """What all wordings of it have in common."""
+        return rule_key(self.rule.text)
+
     def to_data(self) -> dict[str, Any]:
         """Write it for a register; the words stay in the events of the sayings."""
         data: dict[str, Any] = {"said": [list(saying) for saying in self.sayings]}
@@ -111,13 +116,11 @@ class RuleBook:
         known = list(self.known)
         for at, rule in enumerate(found):
             saying, key = Saying(message, at), rule_key(rule.text)
-            same = next((one for one in known if rule_key(one.rule.text) == key), None)
-            if same is not None and same.superseded_by is None:
+            same = next((one for one in known if one.key == key and one.superseded_by is None), None)
+            if same is not None:
                 if same.source != message and version not in same.others:
                     known[known.index(same)] = _again(same, saying, version)
                 continue
-            if same is not None:  # it holds again, from here on
-                known.remove(same)
             new = KnownRule(id=_id_of(saying), rule=rule, source=message, version=version, sayings=(saying,))
             known = [
                 replace(one, superseded_by=new.id)
@@ -128,26 +131,29 @@ class RuleBook:
             known.append(new)
         return replace(self, known=tuple(known))
 
-    def within_limits(self, shows: Callable[[str], bool]) -> RuleBook:
+    def within_limits(self, shows: Callable[[str], bool], *, orders: bool) -> RuleBook:
         """Forget what a register has no place for.
 
         Args:
             shows: Tells of an id whether a message in view says that rule.
+            orders: Whether orders are restated, too.
         """
         listed, replaced, held = list[KnownRule](), list[KnownRule](), list[KnownRule]()
         for one in self.known:
             if one.superseded_by is not None and not shows(one.superseded_by):
                 replaced.append(one)
             else:
-                (held if one.may_show(orders=False, out=one.times) else listed).append(one)
+                (held if one.may_show(orders=orders, out=one.times) else listed).append(one)
         held.sort(key=lambda one: _rank(one, one.times))
         kept = {one.id for one in (*held[:MOST_RULES], *listed[-MOST_LISTED:], *replaced[-MOST_LISTED:])}
         beyond = sum(one.superseded_by is None for one in held[MOST_RULES:])
         return RuleBook(tuple(one for one in self.known if one.id in kept), self.unlisted + beyond)
 
-    def without_message(self, message: str, version: int) -> RuleBook:
-        """Return it as if the newest message had not been said."""
+    def without_message(self, message: str, version: int, rules: Iterable[str]) -> RuleBook:
+        """Return it as if the newest message, with these texts of rules, had not been said."""
         gone = {one.id for one in self.known if one.source == message}
+        newest = {one.key: one.id for one in self.known}
+        said = {newest.get(rule_key(text)) for text in rules}
 
         def before(one: KnownRule) -> KnownRule:
             if version in one.others:
@@ -155,6 +161,8 @@ class RuleBook:
                 sayings = tuple(saying for saying in one.sayings if saying.id != message)
                 others = one.others[:at] + one.others[at + 1 :]
                 one = replace(one, sayings=sayings, others=others, times=one.times - 1)
+            elif one.id in said and one.times > len(one.sayings):
+                one = replace(one, times=one.times - 1)
             return replace(one, superseded_by=None) if one.superseded_by in gone else one
 
         return replace(self, known=tuple(before(one) for one in self.known if one.id not in gone))
@@ -179,7 +187,7 @@ class RuleBook:
     def said_by(self, text: str) -> KnownRule | None:
         """Find the rule of a text."""
         key = rule_key(text)
-        return next((one for one in self.known if rule_key(one.rule.text) == key), None)
+        return next((one for one in self.known if one.key == key), None)
 
 
 def _again(known: KnownRule, saying: Saying, version: int) -> KnownRule:
@@ -251,27 +259,31 @@ def _known_rule(
 ) -> KnownRule | None:
     """Read a rule from the first of its sayings that still has its words; None if none has."""
     sayings = tuple(Saying(*one) for one in entry["said"])
-    there = [(by_id[one.id], one.at) for one in sayings if one.id in by_id]
-    told = [(event, event.data["rules"][at]) for event, at in there if at < len(event.data.get("rules", ()))]
-    told = [(event, data) for event, data in told if _is_said(event, data["text"], reader)]
+    there = [(one, by_id[one.id]) for one in sayings if one.id in by_id]
+    told = [
+        (one, event, event.data["rules"][one.at])
+        for one, event in there
+        if one.at < len(event.data.get("rules", ()))
+    ]
+    told = [row for row in told if _has_words(row[1], row[2]["text"], reader)]
     if not told:
         return None
-    event, data = told[0]
+    _, event, data = told[0]
     of_message = event.kind == "message"
     return KnownRule(
         id=entry.get("id", _id_of(sayings[0])),
         rule=rule_in(data),
         source=event.id if of_message else data["source"],
         version=event.version if of_message else 0,
-        sayings=sayings,
-        others=tuple(other.version for other, _ in told[1:]),
-        times=entry.get("times", len(sayings)),
+        sayings=tuple(saying for saying, _, _ in told),
+        others=tuple(other.version for _, other, _ in told[1:]),
+        times=entry.get("times", len(sayings)) - (len(sayings) - len(told)),
         confirmed=entry.get("confirmed", False),
         superseded_by=entry.get("by"),
     )
 
 
-def _is_said(event: Event, text: str, reader: MessageReader) -> bool:
+def _has_words(event: Event, text: str, reader: MessageReader) -> bool:
     """Tell whether the event of a message has a rule in words of a user or operator."""
     if event.kind != "message":
         return event.kind == "rules"

@@ -131,14 +131,16 @@ def _place_of_rule(value: Any, at: int) -> bool:
     return is_name(value[0]) and _whole(value[1], 0, MOST_TOKENS)
 
 
-def _rule(value: Any, at: int) -> bool:
-    """Tell whether it is a rule that was found, word for word."""
+def fits_rule(value: Any, at: int = 0) -> bool:
+    """Tell whether it is the data of a rule that was found, word for word."""
+    from trimtab.rules import KINDS, STRONGEST  # not above: only a log with rules needs it
+
     return (
         isinstance(value, Mapping)
         and isinstance(value.get("text"), str)
         and isinstance(value.get("language"), str)
-        and value.get("kind") in ("rule", "limit", "preference", "order")
-        and _whole(value.get("strength"), 1, 4)
+        and value.get("kind") in KINDS
+        and _whole(value.get("strength"), 1, STRONGEST)
         and _whole(value.get("start"), 0, MOST_TOKENS)
         and all(_texts(value.get(name, ()), at) for name in ("topic", "values"))
         and all(isinstance(value.get(name, False), bool) for name in ("forbids", "adds"))
@@ -188,7 +190,7 @@ _SWITCH = Check(
     ),
 )
 _RULES = Check(
-    "a list of rules, each a mapping with text, kind, strength, start and language", _list_of(_rule)
+    "a list of rules, each a mapping with text, kind, strength, start and language", _list_of(fits_rule)
 )
 _REGISTER = Check(
     "a list of rules, each a mapping with the events that say it and its place in each: {'said': [[id, 0]]}",

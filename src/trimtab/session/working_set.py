@@ -300,7 +300,7 @@ class WorkingSet:
         cap = limits_of(self.reader.options, self.state.budget_tokens).max_rule_tokens
         key = (self.rules, cap)
         if self._rule_room[0] != key:
-            room = self._sizes_of_rules.most(self.rules, cap, orders=self._restates_orders)
+            room = self._sizes_of_rules.most(self.rules, cap, orders=self.restates_orders)
             self._rule_room = key, room
         return self._rule_room[1]
 
@@ -327,7 +327,7 @@ class WorkingSet:
                 self.rules,
                 self._sizes_of_rules,
                 self._says(units),
-                orders=self._restates_orders,
+                orders=self.restates_orders,
                 room=min(self.rule_room, room),
             )
             self._rule_view = key, found
@@ -354,7 +354,8 @@ class WorkingSet:
         return self._rule_sizes
 
     @property
-    def _restates_orders(self) -> bool:
+    def restates_orders(self) -> bool:
+        """Whether views restate orders, too."""
         return self.reader.options.find_rules == "all"
 
     def listed_rules(self) -> list[SessionRule]:
