@@ -27,7 +27,6 @@ class SessionRule:
         by: Who made it one: the "host", or "found" in a message.
         source: Id of the message that said it first; None for the host's.
         times: How often it was said.
-        confirmed: Whether `Session.add_rule` named a rule that was found before.
         place: "shown": restated in the view. "in view": a message in view says it. "hidden": it holds, but
             has no room in the view. "superseded": a later one replaces it. "listed": an order that is not
             restated.
@@ -47,8 +46,6 @@ class SessionRule:
     """Id of the message that said it first; None for the host's."""
     times: int = 1
     """How often it was said."""
-    confirmed: bool = False
-    """Whether `Session.add_rule` named a rule that was found before."""
     place: RulePlace = "shown"
     """"shown": restated in the view. "in view": a message in view says it. "hidden": it holds, but has no
     room in the view. "superseded": a later one replaces it. "listed": an order that is not restated."""

@@ -60,7 +60,6 @@ class KnownRule:
     others: tuple[int, ...] = ()
     """Versions of the messages of the others."""
     times: int = 1
-    confirmed: bool = False
     superseded_by: str | None = None
     """Id of the rule that replaces it."""
 
@@ -76,15 +75,17 @@ class KnownRule:
             data["id"] = self.id
         if self.times != len(self.sayings):
             data["times"] = self.times
-        if self.confirmed:
-            data["confirmed"] = True
         if self.superseded_by is not None:
             data["by"] = self.superseded_by
         return data
 
+    def holds(self, *, orders: bool) -> bool:
+        """Tell whether it is in force: nothing replaces it, and a view may restate it."""
+        return self.superseded_by is None and self.may_show(orders=orders, out=self.times)
+
     def may_show(self, *, orders: bool, out: int) -> bool:
         """Tell whether a view restates it, if `out` of the messages that say it are not in it."""
-        return self.rule.standing or self.confirmed or orders or out > 1
+        return self.rule.standing or orders or out > 1
 
 
 def _id_of(saying: Saying) -> str:
@@ -146,14 +147,14 @@ class RuleBook:
                 (held if one.may_show(orders=orders, out=one.times) else listed).append(one)
         held.sort(key=lambda one: _rank(one, one.times))
         kept = {one.id for one in (*held[:MOST_RULES], *listed[-MOST_LISTED:], *replaced[-MOST_LISTED:])}
-        beyond = sum(one.superseded_by is None for one in held[MOST_RULES:])
+        beyond = sum(one.holds(orders=orders) for one in held[MOST_RULES:])
         return RuleBook(tuple(one for one in self.known if one.id in kept), self.unlisted + beyond)
 
-    def without_message(self, message: str, version: int, rules: Iterable[str]) -> RuleBook:
-        """Return it as if the newest message, with these texts of rules, had not been said."""
+    def without_message(self, message: str, version: int, data: Mapping[str, Any]) -> RuleBook:
+        """Return it as if the newest message had not been said; `data` is that of its event."""
         gone = {one.id for one in self.known if one.source == message}
         newest = {one.key: one.id for one in self.known}
-        said = {newest.get(rule_key(text)) for text in rules}
+        said = {newest.get(rule_key(one["text"])) for one in data.get("rules", ())}
 
         def before(one: KnownRule) -> KnownRule:
             if version in one.others:
@@ -165,7 +166,8 @@ class RuleBook:
                 one = replace(one, times=one.times - 1)
             return replace(one, superseded_by=None) if one.superseded_by in gone else one
 
-        return replace(self, known=tuple(before(one) for one in self.known if one.id not in gone))
+        known = tuple(before(one) for one in self.known if one.id not in gone)
+        return RuleBook(known, max(0, self.unlisted - data.get("beyond", 0)))
 
     def without(self, rule_id: str) -> RuleBook:
         """Drop a rule; what it replaced does not come back."""
@@ -174,20 +176,10 @@ class RuleBook:
             known=tuple(one for one in self.known if one.id != rule_id and one.superseded_by != rule_id),
         )
 
-    def with_confirmed(self, rule_id: str) -> RuleBook:
-        """Have the host say that a rule holds."""
-        return replace(
-            self,
-            known=tuple(
-                replace(one, confirmed=True, superseded_by=None) if one.id == rule_id else one
-                for one in self.known
-            ),
-        )
-
-    def said_by(self, text: str) -> KnownRule | None:
-        """Find the rule of a text."""
-        key = rule_key(text)
-        return next((one for one in self.known if one.key == key), None)
+    def beside(self, rules: Iterable[str]) -> RuleBook:
+        """Return it without these rules of the host, which a view shows anyway."""
+        keys = set(map(rule_key, rules))
+        return replace(self, known=tuple(one for one in self.known if one.key not in keys))
 
 
 def _again(known: KnownRule, saying: Saying, version: int) -> KnownRule:
@@ -197,9 +189,9 @@ def _again(known: KnownRule, saying: Saying, version: int) -> KnownRule:
     return replace(known, sayings=(first, *kept), others=versions, times=known.times + 1)
 
 
-def _rank(known: KnownRule, times: int) -> tuple[bool, int, int]:
+def _rank(known: KnownRule, times: int) -> tuple[int, int]:
     """Return what a rule is ranked by: the lowest comes first, and of equal ones the oldest."""
-    return not known.confirmed, -known.rule.strength, -times
+    return -known.rule.strength, -times
 
 
 # -- in the log
@@ -278,7 +270,6 @@ def _known_rule(
         sayings=tuple(saying for saying, _, _ in told),
         others=tuple(other.version for _, other, _ in told[1:]),
         times=entry.get("times", len(sayings)) - (len(sayings) - len(told)),
-        confirmed=entry.get("confirmed", False),
         superseded_by=entry.get("by"),
     )
 
@@ -306,13 +297,6 @@ def texts_with_rules(reader: MessageReader, data: Mapping[str, Any], /) -> list[
     if kind not in ("system", "user") or role not in origins:
         return []
     return [(text, role) for text in own_texts(reader.format.texts(message), origins)]
-
-
-def rules_apart(session: str, book: RuleBook) -> Steps[list[Event]]:
-    """Read the events of rules whose messages are not in this log, one each."""
-    ids = [one.sayings[0].id for one in book.known if not one.version]
-    events: list[Event] = (yield LoadRequest(session=session, ids=tuple(ids))) if ids else []
-    return events
 
 
 def events_of_rules(

@@ -121,7 +121,6 @@ def _entry(value: Any, at: int) -> bool:
         and _list_of(_place_of_rule)(value["said"], at)
         and all(isinstance(value[name], str) for name in ("id", "by") if name in value)
         and _whole(value.get("times", 1), 1, MOST_TOKENS)
-        and isinstance(value.get("confirmed", False), bool)
     )
 
 
@@ -209,7 +208,7 @@ def _maybe(check: Check) -> Check:
     return check._replace(optional=True)
 
 
-_OF_RULES = {"rules": _maybe(_RULES), "register": _maybe(_REGISTER), "unlisted": _maybe(_COUNT)}
+_OF_RULES = {"rules": _maybe(_RULES), "register": _maybe(_REGISTER), "unlisted": _maybe(_COUNT), "beyond": _maybe(_COUNT)}
 """What an event has that changes which rules hold: those in it, and the register of all."""
 
 KINDS: Mapping[str, Mapping[str, Check]] = {

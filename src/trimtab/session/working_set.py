@@ -91,6 +91,8 @@ class WorkingSet:
     host_rule_tokens: int = 0
     anchor_tokens: int = 0
     _rule_sizes: RuleSizes | None = None
+    _found_rules: tuple[tuple[Any, ...], RuleBook] = ((), RuleBook())
+    """Those beside the host's when they were asked for last, and of which."""
     _rule_room: tuple[tuple[Any, ...], int] = ((), 0)
     """The room of all rules when it was asked last, and for which."""
     _rule_view: tuple[tuple[Any, ...], RuleView] = ((), RuleView())
@@ -293,14 +295,22 @@ class WorkingSet:
     # -- rules that were found
 
     @property
+    def found_rules(self) -> RuleBook:
+        """Those that are no rules of the host, too."""
+        key = (self.rules, self.host_rules)
+        if self._found_rules[0] != key:
+            self._found_rules = key, self.rules.beside(self.host_rules)
+        return self._found_rules[1]
+
+    @property
     def rule_room(self) -> int:
         """Tokens kept free for rules that a view may have to restate: of all that hold, up to their cap."""
-        if not self.rules.known:
+        if not self.found_rules.known:
             return 0
         cap = limits_of(self.reader.options, self.state.budget_tokens).max_rule_tokens
-        key = (self.rules, cap)
+        key = (self.found_rules, cap)
         if self._rule_room[0] != key:
-            room = self._sizes_of_rules.most(self.rules, cap, orders=self.restates_orders)
+            room = self._sizes_of_rules.most(self.found_rules, cap, orders=self.restates_orders)
             self._rule_room = key, room
         return self._rule_room[1]
 
@@ -317,14 +327,14 @@ class WorkingSet:
     @property
     def rule_view(self) -> RuleView:
         """Where the rules are; found anew once something came into view or went out of it."""
-        if not self.rules.known:
+        if not self.found_rules.known:
             return RuleView()
         units = self.view()
-        key = (self.rules, self.state, self.anchor_tokens, self.host_rule_tokens, tuple(units))
+        key = (self.found_rules, self.state, self.anchor_tokens, self.host_rule_tokens, tuple(units))
         if self._rule_view[0] != key:
             room = self.state.room_tokens - self.permanent_tokens - self.messages_tokens
             found = look_at(
-                self.rules,
+                self.found_rules,
                 self._sizes_of_rules,
                 self._says(units),
                 orders=self.restates_orders,
@@ -370,16 +380,15 @@ class WorkingSet:
                 by="found",
                 source=one.source,
                 times=one.times,
-                confirmed=one.confirmed,
                 place=view.place(one, is_whole=is_whole),
             )
-            for one in self.rules.known
+            for one in self.found_rules.known
         )
         return [*map(host_rule, self.host_rules), *found]
 
     def rule_counts(self) -> RuleCounts | None:
         """Count the rules by where they are; None if there are none."""
-        if not self.host_rules and not self.rules.known:
+        if not (self.host_rules or self.rules.known or self.rules.unlisted):
             return None
         return count_rules(self.listed_rules(), unlisted=self.rules.unlisted)
 
