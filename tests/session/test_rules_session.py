@@ -598,3 +598,20 @@ def test_rules_beyond_the_register_are_counted_while_their_messages_are_there() 
     for _ in range(20):
         session.pop()
     assert (len(session.rules), session.status().rules, session.status().hidden_rules) == (110, 110, 0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_restated_rule_is_not_recalled_as_well(form: str) -> None:
+    """A message that says nothing else; one that says more is recalled whole."""
+    session = made(
+        format=form, counter=CharCounter(4, format=form), recall_ratio=0.3, rules=["Never sing in church."]
+    )
+    session.add(text_message(form, "user", FRIDAYS))
+    session.add(text_message(form, "user", "Never sing in church."))
+    session.add(text_message(form, "user", f"The Fridays are red days for us, so we deploy little. {TAX}"))
+    session.extend([text_message(form, "user", f"How is it on day {n}, is it nice?") for n in range(90)])
+    session.add(text_message(form, "user", "Do we deploy on Fridays? Do we sing in church?"))
+    said = json.dumps(session.messages())
+    assert "recalled" in {one.kind for one in session.origins()}
+    assert "red days for us" in said
+    assert (said.count(FRIDAYS), said.count("Never sing in church.")) == (1, 1)

@@ -6,8 +6,9 @@ held does not grow with the conversation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from math import inf
 from operator import attrgetter
 from typing import Any, Self
@@ -18,7 +19,7 @@ from trimtab.formats import Dict
 from trimtab.report import RuleCounts
 from trimtab.session.facts import Facts
 from trimtab.session.messages import MessageReader, Read, SessionUnit, Summary
-from trimtab.session.recollection import Recalled, Recollection
+from trimtab.session.recollection import Recalled, RecalledUnit, Recollection
 from trimtab.session.rule_record import SessionRule, count_rules, host_rule
 from trimtab.session.rules import RuleBlock, RuleBook, RuleSizes, RuleView, look_at
 from trimtab.session.state import Members, State
@@ -343,6 +344,19 @@ class WorkingSet:
             self._rule_view = key, found
         return self._rule_view[1]
 
+    def _restated(self, units: Iterable[RecalledUnit]) -> Iterator[int]:
+        """Name the recalled messages that say nothing but rules that the view shows anyway."""
+        shown = dict[int, list[str]]()
+        for one in self.rule_block.known if self.rule_block else ():
+            for version in (one.version, *one.others):
+                shown.setdefault(version, []).append(one.rule.text)
+        for unit in units:
+            rest = unit.text
+            for text in (*shown.get(unit.members[0], ()), *self.host_rules):
+                rest = rest.replace(escape(text, quote=False), "", 1)
+            if rest != unit.text and len(rest.split()) == len(unit.members) == 1:  # who said it
+                yield unit.members[0]
+
     def _says(self, units: Mapping[int, SessionUnit]) -> Callable[[int, str], bool]:
         """Tell of a message whether it is in view and has a text, word for word."""
         held = {version: unit for unit in units.values() for version in unit.members}
@@ -623,7 +637,10 @@ class WorkingSet:
         self.misplaced = self._find_misplaced() if self.reader.format.rules.ordered else set()
         self.out = self.out | self.misplaced
         found, share = self.recollection, self.recall_share * self.state.has_left
-        self.recalled = found.choose(self.reader, share, self.view()) if found else None
+        self.recalled = None
+        if found is not None:
+            seen = {*self.view(), *self._restated(found.units)}
+            self.recalled = found.choose(self.reader, share, seen)
 
     def _find_misplaced(self) -> set[int]:
         """Return the first messages of the units in view that may not stand where they came to stand.
