@@ -94,6 +94,7 @@ class Talk:
 
     def open(self) -> Session:
         """Open the session: what one worker knew is what the store has."""
+        given: dict[str, Any] = {"find_rules": self.kind, **self.functions()}
         return Session(
             self.budget,
             id=self.name,
@@ -102,7 +103,7 @@ class Talk:
             model=None,
             max_rule_tokens=self.cap,
             rules=list(self.host),
-            **{"find_rules": self.kind, **self.functions()},
+            **given,
         )
 
     def add(self, message: dict[str, Any], rules: tuple[str, ...] = (), **how: Any) -> None:
@@ -279,8 +280,8 @@ class Talk:
         if self.is_short:  # how often messages that are not there said an order is a number by then
             holding = holding.difference(ORDERS) | listed.intersection(ORDERS)
         holding |= {rule.text for rule in rules if rule.text in ORDERS and rule.place == "in view"}
-        assert listed == holding, (listed - holding, holding - listed, self.kind, self.is_short, self.budgets())
-        assert status.rules == len(holding) + len(self.host), (status.rules, holding, self.host, rules)
+        assert listed == holding, (listed ^ holding, self.kind, self.is_short, self.budgets())
+        assert status.rules == len(holding) + len(self.host)
         try:
             fitted = self.session.fit()
         except BudgetExceededError:

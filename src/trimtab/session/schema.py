@@ -208,7 +208,7 @@ def _maybe(check: Check) -> Check:
     return check._replace(optional=True)
 
 
-_OF_RULES = {"rules": _maybe(_RULES), "register": _maybe(_REGISTER), "unlisted": _maybe(_COUNT), "beyond": _maybe(_COUNT)}
+_OF_RULES = {"rules": _maybe(_RULES), "register": _maybe(_REGISTER), "unlisted": _maybe(_COUNT)}
 """What an event has that changes which rules hold: those in it, and the register of all."""
 
 KINDS: Mapping[str, Mapping[str, Check]] = {
@@ -218,6 +218,7 @@ KINDS: Mapping[str, Mapping[str, Check]] = {
         "alone": _maybe(_FLAG),
         "origin": _maybe(_ORIGIN),
         "redacted": _maybe(_FLAG),
+        "beyond": _maybe(_COUNT),
         **_OF_RULES,
     },
     "rules": {"host": _maybe(_TEXTS), **_OF_RULES},
