@@ -394,8 +394,7 @@ class Session(RunnerHolder):
         """The host's rules, then those that were found, in the order said.
 
         Those found are at most 128 that hold, and the newest 16 of the orders
-        and of the replaced rules. `status().hidden_rules` counts those that
-        hold and are not listed, too.
+        and of the replaced rules; `status` counts those that hold beyond them.
         """
         return self._now.listed_rules()
 

@@ -344,7 +344,7 @@ class WorkingSet:
             self._rule_view = key, found
         return self._rule_view[1]
 
-    def _restated(self, units: Iterable[RecalledUnit]) -> Iterator[int]:
+    def _rules_alone(self, units: Iterable[RecalledUnit]) -> Iterator[int]:
         """Name the recalled messages that say nothing but rules that the view shows anyway."""
         shown = dict[int, list[str]]()
         for one in self.rule_block.known if self.rule_block else ():
@@ -639,7 +639,7 @@ class WorkingSet:
         found, share = self.recollection, self.recall_share * self.state.has_left
         self.recalled = None
         if found is not None:
-            seen = {*self.view(), *self._restated(found.units)}
+            seen = {*self.view(), *self._rules_alone(found.units)}
             self.recalled = found.choose(self.reader, share, seen)
 
     def _find_misplaced(self) -> set[int]:
