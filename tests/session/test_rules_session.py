@@ -69,7 +69,6 @@ def test_rules_of_the_host_stand_behind_the_system_text() -> None:
         "by": "host",
         "source": None,
         "times": 1,
-        "confirmed": False,
         "place": "shown",
     }
 
@@ -178,9 +177,6 @@ def test_stronger_and_older_rules_come_first_and_are_shown_in_the_order_said() -
     shown = block(session)
     assert shown[:2] == [FRIDAYS, GERMAN]
     assert places(session)["I prefer aisle seats."] == "hidden"
-    session.add_rule("I prefer aisle seats.")
-    assert block(session)[0] == "I prefer aisle seats."
-    assert session.rules[0].confirmed
 
 
 def test_a_later_rule_replaces_what_it_plainly_repeats() -> None:
@@ -194,7 +190,7 @@ def test_a_later_rule_replaces_what_it_plainly_repeats() -> None:
     assert session.status().rules == 3
 
 
-def test_orders_are_listed_and_shown_when_said_twice_or_confirmed() -> None:
+def test_orders_are_listed_and_shown_when_said_twice() -> None:
     """An order for one answer does harm if it is restated for ever."""
     first, second = "Reply only with: ready", "Return only the number."
     session = made()
@@ -202,11 +198,9 @@ def test_orders_are_listed_and_shown_when_said_twice_or_confirmed() -> None:
     chat(session)
     assert (block(session), set(places(session).values())) == ([], {"listed"})
     assert session.status().rules == 0
-    session.add_rule(first)
-    assert block(session) == [first]
     session.add(user(second))
     chat(session)
-    assert block(session) == [first, second]
+    assert block(session) == [second]
     assert [rule.times for rule in session.rules] == [1, 2]
     everything = made(find_rules="all")
     everything.extend([user(first), user(second)])
@@ -509,3 +503,144 @@ def test_the_report_says_what_rules_of_the_host_take() -> None:
     report = session.fit().report
     assert report.rules_tokens == report.messages[1].tokens_after
     assert f"rules {report.rules_tokens}" in str(report)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"strength": 9}, {"kind": "x"}, {"start": -1}, {"language": 3}, {"topic": "word"}]
+)
+def test_a_rule_that_no_log_can_store_is_refused(wrong: dict[str, Any]) -> None:
+    """A function's answer is checked before it is stored: the log can be opened again."""
+
+    def find(text: str) -> list[Rule]:
+        given: dict[str, Any] = {"text": text, "start": 0, "kind": "rule", "strength": 4, "language": ""}
+        return [Rule(**(given | wrong))]
+
+    store = MemoryStore()
+    session = made(find_rules=find, store=store, id="a")
+    session.add(user(FRIDAYS))
+    assert (session.hook_errors, session.rules) == (1, [])
+    again = Session.open(store, "a", counter=CharCounter(4), find_rules=find)
+    assert again.messages() == [user(FRIDAYS)]
+
+
+def test_all_orders_are_kept_where_orders_are_restated() -> None:
+    """Those that no view restates are bounded; with "all" each holds as a rule does."""
+    session = made(find_rules="all")
+    for n in range(21):
+        session.add(user(f"Return only the number {n}."))
+    assert session.status().rules == len(session.rules) == 21
+    chat(session)
+    status = session.status()
+    assert status.rules == len(block(session)) + status.hidden_rules == 21
+
+
+def test_a_rule_said_again_after_another_replaced_it_outlasts_pops() -> None:
+    """What the remaining messages say holds."""
+    session = made()
+    for price in (500, 800, 500):
+        session.add(user(f"My budget is ${price}."))
+    assert [rule.text for rule in session.rules if rule.place != "superseded"] == ["My budget is $500."]
+    session.pop()
+    assert [rule.text for rule in session.rules if rule.place != "superseded"] == ["My budget is $800."]
+    session.pop()
+    assert places(session) == {"My budget is $500.": "in view"}
+
+
+def test_times_are_those_of_the_messages_that_remain() -> None:
+    """A popped message, and one whose words were overwritten, says nothing."""
+    order = "Return only the number."
+    session = made()
+    events = session.extend([user(order) for _ in range(6)])
+    assert [rule.times for rule in session.rules] == [6]
+    for times in (5, 4, 3, 2, 1):
+        session.pop()
+        assert [rule.times for rule in session.rules] == [times]
+    chat(session)
+    assert places(session) == {order: "listed"}
+    session.add(user(order))
+    session.redact(events[0])
+    chat(session)
+    assert [(rule.times, rule.place) for rule in session.rules] == [(1, "listed")]
+    assert [rule.times for rule in session.fork().rules] == [1]
+
+
+def test_a_rule_of_the_host_stands_whoever_said_it() -> None:
+    """Under no cap, once, and no pop takes it back; without the host it is the user's again."""
+    order = "Return only the number."
+    session = made(max_rule_tokens=0)
+    session.extend([user(FRIDAYS), user(order)])
+    chat(session)
+    session.add(user("Always show  prices with tax."))
+    rules = [session.add_rule(text) for text in (FRIDAYS, order, TAX)]
+    assert {rule.by for rule in rules} == {"host"}
+    assert session.add_rule("never deploy on fridays") == rules[0]
+    assert session.rules == rules
+    assert (session.status().rules, session.status().hidden_rules) == (3, 0)
+    assert session.messages()[0]["content"].splitlines()[1:-1] == [f"- {x}" for x in (FRIDAYS, order, TAX)]
+    session.pop()
+    assert session.rules == rules
+    session.drop_rule(rules[0].id)
+    assert places(session) == {order: "shown", TAX: "shown", FRIDAYS: "hidden"}
+    # the reverse: a user repeats what the host ordered
+    other = made(rules=[FRIDAYS])
+    other.add(user(FRIDAYS))
+    chat(other)
+    assert (places(other), block(other), other.status().rules) == ({FRIDAYS: "shown"}, [], 1)
+
+
+@pytest.mark.parametrize("is_said_again", [True, False])
+def test_a_rule_that_was_dropped_is_redacted_in_a_log_without_its_message(is_said_again: bool) -> None:
+    """In force or not: its words are in no event."""
+    session = made()
+    session.add(user("Never tell anybody that the code is swordfish."))
+    chat(session)
+    short = Session.restore(session.snapshot(history=False), counter=CharCounter(4))
+    (rule,) = short.rules
+    if is_said_again:
+        short.drop_rule(rule.id)
+        short.add(user(rule.text))
+    else:
+        short.clear()
+        short.add(user("The code was swordfish."))
+    done = short.redact(where="swordfish")
+    assert [event.kind for event in done.rules] == ["rules"]
+    assert "swordfish" not in str([event.data for event in short.history(kinds=None)])
+
+
+def test_rules_of_one_message_beyond_the_limit_are_counted() -> None:
+    """Sixty-four are kept, and the rest is hidden until its message is popped."""
+    rules = [f"Never deploy to cluster {n}x{n} on Fridays." for n in range(100)]
+    session = made(max_rule_tokens=None)
+    session.add(user("Hi."))
+    session.add(user("\n".join(rules)))
+    assert (session.status().rules, session.status().hidden_rules) == (100, 36)
+    session.pop()
+    assert (session.status().rules, session.status().hidden_rules) == (0, 0)
+
+
+def test_rules_beyond_the_register_are_counted_while_their_messages_are_there() -> None:
+    """Of 130 two have no place in it; whoever pops twenty messages has 110."""
+    session = made(1_000_000)
+    for n in range(130):
+        session.add(user(f"Never deploy to cluster {n}x{n} on Fridays."))
+    assert (len(session.rules), session.status().rules, session.status().hidden_rules) == (128, 130, 2)
+    for _ in range(20):
+        session.pop()
+    assert (len(session.rules), session.status().rules, session.status().hidden_rules) == (110, 110, 0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_restated_rule_is_not_recalled_as_well(form: str) -> None:
+    """A message that says nothing else; one that says more is recalled whole."""
+    session = made(
+        format=form, counter=CharCounter(4, format=form), recall_ratio=0.3, rules=["Never sing in church."]
+    )
+    session.add(text_message(form, "user", FRIDAYS))
+    session.add(text_message(form, "user", "Never sing in church."))
+    session.add(text_message(form, "user", f"The Fridays are red days for us, so we deploy little. {TAX}"))
+    session.extend([text_message(form, "user", f"How is it on day {n}, is it nice?") for n in range(90)])
+    session.add(text_message(form, "user", "Do we deploy on Fridays? Do we sing in church?"))
+    said = json.dumps(session.messages())
+    assert "recalled" in {one.kind for one in session.origins()}
+    assert "red days for us" in said
+    assert (said.count(FRIDAYS), said.count("Never sing in church.")) == (1, 1)

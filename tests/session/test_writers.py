@@ -148,6 +148,17 @@ def test_a_pop_whose_answer_was_lost_takes_off_one_message() -> None:
     assert session.messages() == [user("a")]
 
 
+def test_a_drop_of_a_rule_whose_answer_was_lost_drops_one() -> None:
+    """Of the host or of a user: the rule is returned, and no other one goes."""
+    store = Forgetful()
+    session = Session(200, counter=WORDS, store=store, id="s", retry=QUICK, find_rules="auto", rules=["Be."])
+    session.extend([user("Never deploy on Fridays."), user("Never use emojis.")])
+    for rule in session.rules[:2]:
+        store.loses = 1
+        assert session.drop_rule(rule.id) == rule
+    assert [rule.text for rule in session.rules] == ["Never use emojis."]
+
+
 def test_a_lost_answer_without_a_retry_is_an_error_and_the_session_reads_again() -> None:
     """Added again under its id it is stored once."""
     store = Forgetful()

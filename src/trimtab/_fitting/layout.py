@@ -517,7 +517,7 @@ class _Removals:
     def run(self) -> None:
         """Call the callbacks: the context's own, then those of blocks in order of adding."""
         whole = [message for source in self._sources for message in source]
-        there = range(len(whole))
+        there: Sequence[int] = range(len(whole))
         if self._stored is not None:  # the host's rules are none of theirs
             hidden = self._starts[self._stored.part] + self._stored.at
             there = [at for at in there if at != hidden]

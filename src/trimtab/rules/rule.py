@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-__all__ = ["STANDING", "Rule", "RuleKind"]
+__all__ = ["KINDS", "STANDING", "STRONGEST", "Rule", "RuleKind"]
 
 RuleKind = Literal["rule", "limit", "preference", "order"]
 """What a sentence asks for.
@@ -14,8 +14,14 @@ A `rule` holds until it is taken back, a `limit` bounds a number, a `preference`
 and an `order` is about one answer.
 """
 
+KINDS: tuple[RuleKind, ...] = get_args(RuleKind)
+"""The kinds, as values."""
+
 STANDING = 3
 """From this strength on a rule holds beyond the answer it was said for."""
+
+STRONGEST = 4
+"""The highest strength; the lowest is 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,10 +73,11 @@ def write_change(
     data: Mapping[str, Any],
     *,
     seen: Mapping[int, SessionUnit],
+    id: str | None = None,
 ) -> Steps[None]:
     """Write an order to the log, and make the room it needs."""
     events = core.first_events(working_set)
-    events.append(core.event(working_set, kind, data))
+    events.append(core.event(working_set, kind, data, id=id))
     total = working_set.state.calibration.expected_tokens(working_set.total_tokens)
     exceeded = working_set.over
     evicted = cut_down(core, working_set, events) if exceeded else []

@@ -43,6 +43,7 @@ from trimtab.session.options import (
     other_form,
 )
 from trimtab.session.recollection import RankerFailures
+from trimtab.session.rule_record import SessionRule
 from trimtab.session.schema import check_options
 from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
@@ -135,6 +136,8 @@ class Core:
         """Returns the time of an event."""
         self.rules_found: list[str] = []
         """Ids of the rules found in messages that are being added."""
+        self.rule_dropped: SessionRule | None = None
+        """The rule that was dropped last, for an answer that was lost."""
         self.hook_errors = 0
         self.stale_summaries = 0
         self.last_failure: str | None = None

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Dict
 from trimtab.session.core import Core, warn
-from trimtab.session.rules import RuleBook, rule_data, texts_with_rules
+from trimtab.session.rules import RuleBook, rule_data, rule_in, rule_key, texts_with_rules
+from trimtab.session.schema import fits_rule
 from trimtab.session.working_set import WorkingSet
 
 if TYPE_CHECKING:  # the finder is loaded by who finds a rule
     from trimtab.rules import Rule
 
 MOST_FOUND = 64
-"""Rules of one message; one that says more is a document."""
+"""Rules of one message; what it says beyond them is counted as hidden."""
 
 
 def take_rules(core: Core, working_set: WorkingSet, data: Dict, *, version: int, id: str) -> Dict:
@@ -25,25 +27,38 @@ def take_rules(core: Core, working_set: WorkingSet, data: Dict, *, version: int,
     """
     if core.in_force.find_rules == "off":
         return {}
-    found = [
+    said = [
         rule
         for text, role in texts_with_rules(working_set.reader, data)
         for rule in _rules_in(core, text, role)
-    ][:MOST_FOUND]
-    if not found:
+    ]
+    if not said:
         return {}
+    found, orders = said[:MOST_FOUND], working_set.restates_orders
     before, book = working_set.rules, working_set.rules.with_found(found, id, version)
     put_in_force(working_set, book, version)
     known = {one.id for one in before.known}
     core.rules_found += [one.id for one in working_set.rules.known if one.id not in known]
-    return {"rules": [rule_data(rule) for rule in found], **working_set.rules.to_data()}
+    listed = {one.id for one in working_set.rules.known}
+    more = {rule_key(rule.text) for rule in said[MOST_FOUND:] if rule.standing or orders}
+    more -= {one.key for one in book.known}
+    own = (one for one in book.known if one.source == id and one.id not in listed)
+    beyond = len(more) + sum(one.holds(orders=orders) for one in own)
+    working_set.rules = replace(working_set.rules, unlisted=working_set.rules.unlisted + len(more))
+    return {
+        "rules": [rule_data(rule) for rule in found],
+        **({"beyond": beyond} if beyond else {}),
+        **working_set.rules.to_data(),
+    }
 
 
 def put_in_force(working_set: WorkingSet, book: RuleBook, version: int) -> None:
     """Go by rules from the event of a version on, as far as a register has a place for them."""
     shown = {unit_version for unit in working_set.in_view() for unit_version in unit.members}
     by_id = {one.id: one.version for one in book.known}
-    working_set.rules = book.within_limits(lambda rule_id: by_id.get(rule_id, 0) in shown)
+    working_set.rules = book.within_limits(
+        lambda rule_id: by_id.get(rule_id, 0) in shown, orders=working_set.restates_orders
+    )
     working_set.state = working_set.state.with_rules(version)
 
 
@@ -76,12 +91,17 @@ def _said_ones(answer: Any, text: str) -> Iterable[Rule]:
             raise ConfigurationError(
                 f"find_rules returned {said!r:.80}, which the message does not say", argument="find_rules"
             )
-        whole = said.strip()
-        yield (
-            one
-            if isinstance(one, Rule)
-            else Rule(text=whole, start=text.index(whole), kind="rule", strength=4, language="")
-        )
+        if isinstance(one, Rule):
+            data = rule_data(one)
+            if not fits_rule(data):
+                raise ConfigurationError(
+                    f"find_rules returned {one!r:.160}, of which a log cannot store every field",
+                    argument="find_rules",
+                )
+            yield rule_in(data)
+        else:
+            whole = said.strip()
+            yield Rule(text=whole, start=text.index(whole), kind="rule", strength=4, language="")
 
 
 def tell_found(core: Core) -> None:

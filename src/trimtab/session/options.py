@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from trimtab._fitting.blocks import Block
 from trimtab._fitting.callbacks import OnTrim
@@ -120,9 +120,12 @@ def session_budget(value: Any, counter: Any, tools: Any = None, /, *, model: str
 ResultRatio: TypeAlias = float | Literal["auto"] | None
 """The largest share of a view that one result may have; see `SessionOptions`."""
 
-FINDS = ("auto", "all", "off")
+FindRulesWord: TypeAlias = Literal["auto", "all", "off"]
+"""What `find_rules` may be, but for a function."""
 
-FindRulesLike: TypeAlias = Literal["auto", "all", "off"] | Callable[[str], Iterable[Any]]
+FINDS: tuple[FindRulesWord, ...] = get_args(FindRulesWord)
+
+FindRulesLike: TypeAlias = FindRulesWord | Callable[[str], Iterable[Any]]
 """What `find_rules` may be: "auto", "all", "off", or a function of a text that returns its rules: texts or
 `trimtab.rules.Rule`."""
 

@@ -38,8 +38,8 @@ def pop_message(core: Core, *, made: str) -> Steps[Event | None]:
     data = yield from spans_with(core.session, working_set.state, span)
     working_set.state = working_set.state.with_pop(span[1])
     order = {"event": event.id, "version": summary or span[1], **data}
-    if event.data.get("rules"):
-        working_set.rules = working_set.rules.without_message(event.id, version)
+    if event.data.get("rules") or event.data.get("beyond"):
+        working_set.rules = working_set.rules.without_message(event.id, version, event.data)
         working_set.state = working_set.state.with_rules(span[1])
         order |= working_set.rules.to_data()
     yield from core.write(working_set, "popped", order, id=made)

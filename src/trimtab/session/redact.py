@@ -21,9 +21,8 @@ from trimtab.session.change import call_back_newest
 from trimtab.session.core import Core, id_of
 from trimtab.session.effects import Steps
 from trimtab.session.facts import facts_in_force, recount_facts
-from trimtab.session.log import recount_rewritten
+from trimtab.session.log import recount_rewritten, state_of
 from trimtab.session.pops import gone_since
-from trimtab.session.rules import rules_apart
 from trimtab.session.state import State
 from trimtab.session.traces import Traces, said_elsewhere, says_nothing, without
 from trimtab.session.undo import facts_since, state_without, summaries_since
@@ -243,7 +242,7 @@ def _look_through(
         traces=Traces(patterns),
         summaries={one.version: one for one in (yield from summaries_since(core, working_set, oldest))},
         facts=(yield from facts_since(core, working_set, oldest)),
-        rules=(yield from rules_apart(core.session, working_set.rules)),
+        rules=(yield from _rules_apart(core)),
     )
     traces, listed = work.traces, (*work.summaries.values(), *work.facts, *work.rules)
     if listed:
@@ -272,6 +271,24 @@ def _look_through(
     ]
     work.rules = [event for event in work.rules if event.version in repeating]
     return work
+
+
+def _rules_apart(core: Core) -> Steps[list[Event]]:
+    """Read the events of rules whose messages are not in this log, in force or not.
+
+    Only a log that was made without its history has any: in front of all that was said since, and behind
+    messages that no view had then.
+    """
+    found = list[Event]()
+    pages = yield from log_pages(core, 0, None)
+    while events := (yield from pages.next()):
+        for event in events:
+            is_said_here = event.kind == "message" and state_of(event, core.session).cut <= event.version
+            if is_said_here or event.kind == "abridged":
+                return found
+            if event.kind == "rules" and event.data.get("rules"):
+                found.append(event)
+    return found
 
 
 def _to_be_made_again(

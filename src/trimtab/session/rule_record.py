@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from trimtab.report import RuleCounts
+
+if TYPE_CHECKING:  # the finder is loaded by who finds a rule
+    from trimtab.rules import RuleKind
 
 RulePlace: TypeAlias = Literal["shown", "in view", "hidden", "superseded", "listed"]
 """Where a rule is: restated in the view, in a message in view, in neither, replaced, or an order that no view
@@ -27,7 +30,6 @@ class SessionRule:
         by: Who made it one: the "host", or "found" in a message.
         source: Id of the message that said it first; None for the host's.
         times: How often it was said.
-        confirmed: Whether `Session.add_rule` named a rule that was found before.
         place: "shown": restated in the view. "in view": a message in view says it. "hidden": it holds, but
             has no room in the view. "superseded": a later one replaces it. "listed": an order that is not
             restated.
@@ -37,7 +39,7 @@ class SessionRule:
     """Its id, for `Session.drop_rule`."""
     text: str
     """The rule, word for word."""
-    kind: Literal["rule", "limit", "preference", "order"]
+    kind: RuleKind
     """Whether it holds on, bounds a number, says what somebody likes, or is about one answer."""
     strength: int
     """From 4, which holds on, to 1, a plain order; see `trimtab.rules.Rule`."""
@@ -47,8 +49,6 @@ class SessionRule:
     """Id of the message that said it first; None for the host's."""
     times: int = 1
     """How often it was said."""
-    confirmed: bool = False
-    """Whether `Session.add_rule` named a rule that was found before."""
     place: RulePlace = "shown"
     """"shown": restated in the view. "in view": a message in view says it. "hidden": it holds, but has no
     room in the view. "superseded": a later one replaces it. "listed": an order that is not restated."""

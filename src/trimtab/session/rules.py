@@ -60,9 +60,13 @@ class KnownRule:
     others: tuple[int, ...] = ()
     """Versions of the messages of the others."""
     times: int = 1
-    confirmed: bool = False
     superseded_by: str | None = None
     """Id of the rule that replaces it."""
+
+    @property
+    def key(self) -> str:
+        """What all wordings of it have in common."""
+        return rule_key(self.rule.text)
 
     def to_data(self) -> dict[str, Any]:
         """Write it for a register; the words stay in the events of the sayings."""
@@ -71,15 +75,17 @@ class KnownRule:
             data["id"] = self.id
         if self.times != len(self.sayings):
             data["times"] = self.times
-        if self.confirmed:
-            data["confirmed"] = True
         if self.superseded_by is not None:
             data["by"] = self.superseded_by
         return data
 
+    def holds(self, *, orders: bool) -> bool:
+        """Tell whether it is in force: nothing replaces it, and a view may restate it."""
+        return self.superseded_by is None and self.may_show(orders=orders, out=self.times)
+
     def may_show(self, *, orders: bool, out: int) -> bool:
         """Tell whether a view restates it, if `out` of the messages that say it are not in it."""
-        return self.rule.standing or self.confirmed or orders or out > 1
+        return self.rule.standing or orders or out > 1
 
 
 def _id_of(saying: Saying) -> str:
@@ -111,13 +117,11 @@ class RuleBook:
         known = list(self.known)
         for at, rule in enumerate(found):
             saying, key = Saying(message, at), rule_key(rule.text)
-            same = next((one for one in known if rule_key(one.rule.text) == key), None)
-            if same is not None and same.superseded_by is None:
+            same = next((one for one in known if one.key == key and one.superseded_by is None), None)
+            if same is not None:
                 if same.source != message and version not in same.others:
                     known[known.index(same)] = _again(same, saying, version)
                 continue
-            if same is not None:  # it holds again, from here on
-                known.remove(same)
             new = KnownRule(id=_id_of(saying), rule=rule, source=message, version=version, sayings=(saying,))
             known = [
                 replace(one, superseded_by=new.id)
@@ -128,26 +132,29 @@ class RuleBook:
             known.append(new)
         return replace(self, known=tuple(known))
 
-    def within_limits(self, shows: Callable[[str], bool]) -> RuleBook:
+    def within_limits(self, shows: Callable[[str], bool], *, orders: bool) -> RuleBook:
         """Forget what a register has no place for.
 
         Args:
             shows: Tells of an id whether a message in view says that rule.
+            orders: Whether orders are restated, too.
         """
         listed, replaced, held = list[KnownRule](), list[KnownRule](), list[KnownRule]()
         for one in self.known:
             if one.superseded_by is not None and not shows(one.superseded_by):
                 replaced.append(one)
             else:
-                (held if one.may_show(orders=False, out=one.times) else listed).append(one)
+                (held if one.may_show(orders=orders, out=one.times) else listed).append(one)
         held.sort(key=lambda one: _rank(one, one.times))
         kept = {one.id for one in (*held[:MOST_RULES], *listed[-MOST_LISTED:], *replaced[-MOST_LISTED:])}
-        beyond = sum(one.superseded_by is None for one in held[MOST_RULES:])
+        beyond = sum(one.holds(orders=orders) for one in held[MOST_RULES:])
         return RuleBook(tuple(one for one in self.known if one.id in kept), self.unlisted + beyond)
 
-    def without_message(self, message: str, version: int) -> RuleBook:
-        """Return it as if the newest message had not been said."""
+    def without_message(self, message: str, version: int, data: Mapping[str, Any]) -> RuleBook:
+        """Return it as if the newest message had not been said; `data` is that of its event."""
         gone = {one.id for one in self.known if one.source == message}
+        newest = {one.key: one.id for one in self.known}
+        said = {newest.get(rule_key(one["text"])) for one in data.get("rules", ())}
 
         def before(one: KnownRule) -> KnownRule:
             if version in one.others:
@@ -155,9 +162,12 @@ class RuleBook:
                 sayings = tuple(saying for saying in one.sayings if saying.id != message)
                 others = one.others[:at] + one.others[at + 1 :]
                 one = replace(one, sayings=sayings, others=others, times=one.times - 1)
+            elif one.id in said and one.times > len(one.sayings):
+                one = replace(one, times=one.times - 1)
             return replace(one, superseded_by=None) if one.superseded_by in gone else one
 
-        return replace(self, known=tuple(before(one) for one in self.known if one.id not in gone))
+        known = tuple(before(one) for one in self.known if one.id not in gone)
+        return RuleBook(known, max(0, self.unlisted - data.get("beyond", 0)))
 
     def without(self, rule_id: str) -> RuleBook:
         """Drop a rule; what it replaced does not come back."""
@@ -166,20 +176,10 @@ class RuleBook:
             known=tuple(one for one in self.known if one.id != rule_id and one.superseded_by != rule_id),
         )
 
-    def with_confirmed(self, rule_id: str) -> RuleBook:
-        """Have the host say that a rule holds."""
-        return replace(
-            self,
-            known=tuple(
-                replace(one, confirmed=True, superseded_by=None) if one.id == rule_id else one
-                for one in self.known
-            ),
-        )
-
-    def said_by(self, text: str) -> KnownRule | None:
-        """Find the rule of a text."""
-        key = rule_key(text)
-        return next((one for one in self.known if rule_key(one.rule.text) == key), None)
+    def beside(self, rules: Iterable[str]) -> RuleBook:
+        """Return it without these rules of the host, which a view shows anyway."""
+        keys = set(map(rule_key, rules))
+        return replace(self, known=tuple(one for one in self.known if one.key not in keys))
 
 
 def _again(known: KnownRule, saying: Saying, version: int) -> KnownRule:
@@ -189,9 +189,9 @@ def _again(known: KnownRule, saying: Saying, version: int) -> KnownRule:
     return replace(known, sayings=(first, *kept), others=versions, times=known.times + 1)
 
 
-def _rank(known: KnownRule, times: int) -> tuple[bool, int, int]:
+def _rank(known: KnownRule, times: int) -> tuple[int, int]:
     """Return what a rule is ranked by: the lowest comes first, and of equal ones the oldest."""
-    return not known.confirmed, -known.rule.strength, -times
+    return -known.rule.strength, -times
 
 
 # -- in the log
@@ -251,27 +251,30 @@ def _known_rule(
 ) -> KnownRule | None:
     """Read a rule from the first of its sayings that still has its words; None if none has."""
     sayings = tuple(Saying(*one) for one in entry["said"])
-    there = [(by_id[one.id], one.at) for one in sayings if one.id in by_id]
-    told = [(event, event.data["rules"][at]) for event, at in there if at < len(event.data.get("rules", ()))]
-    told = [(event, data) for event, data in told if _is_said(event, data["text"], reader)]
+    there = [(one, by_id[one.id]) for one in sayings if one.id in by_id]
+    told = [
+        (one, event, event.data["rules"][one.at])
+        for one, event in there
+        if one.at < len(event.data.get("rules", ()))
+    ]
+    told = [row for row in told if _has_words(row[1], row[2]["text"], reader)]
     if not told:
         return None
-    event, data = told[0]
+    _, event, data = told[0]
     of_message = event.kind == "message"
     return KnownRule(
         id=entry.get("id", _id_of(sayings[0])),
         rule=rule_in(data),
         source=event.id if of_message else data["source"],
         version=event.version if of_message else 0,
-        sayings=sayings,
-        others=tuple(other.version for other, _ in told[1:]),
-        times=entry.get("times", len(sayings)),
-        confirmed=entry.get("confirmed", False),
+        sayings=tuple(saying for saying, _, _ in told),
+        others=tuple(other.version for _, other, _ in told[1:]),
+        times=entry.get("times", len(sayings)) - (len(sayings) - len(told)),
         superseded_by=entry.get("by"),
     )
 
 
-def _is_said(event: Event, text: str, reader: MessageReader) -> bool:
+def _has_words(event: Event, text: str, reader: MessageReader) -> bool:
     """Tell whether the event of a message has a rule in words of a user or operator."""
     if event.kind != "message":
         return event.kind == "rules"
@@ -294,13 +297,6 @@ def texts_with_rules(reader: MessageReader, data: Mapping[str, Any], /) -> list[
     if kind not in ("system", "user") or role not in origins:
         return []
     return [(text, role) for text in own_texts(reader.format.texts(message), origins)]
-
-
-def rules_apart(session: str, book: RuleBook) -> Steps[list[Event]]:
-    """Read the events of rules whose messages are not in this log, one each."""
-    ids = [one.sayings[0].id for one in book.known if not one.version]
-    events: list[Event] = (yield LoadRequest(session=session, ids=tuple(ids))) if ids else []
-    return events
 
 
 def events_of_rules(

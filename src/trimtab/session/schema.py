@@ -121,7 +121,6 @@ def _entry(value: Any, at: int) -> bool:
         and _list_of(_place_of_rule)(value["said"], at)
         and all(isinstance(value[name], str) for name in ("id", "by") if name in value)
         and _whole(value.get("times", 1), 1, MOST_TOKENS)
-        and isinstance(value.get("confirmed", False), bool)
     )
 
 
@@ -131,14 +130,16 @@ def _place_of_rule(value: Any, at: int) -> bool:
     return is_name(value[0]) and _whole(value[1], 0, MOST_TOKENS)
 
 
-def _rule(value: Any, at: int) -> bool:
-    """Tell whether it is a rule that was found, word for word."""
+def fits_rule(value: Any, at: int = 0) -> bool:
+    """Tell whether it is the data of a rule that was found, word for word."""
+    from trimtab.rules import KINDS, STRONGEST  # not above: only a log with rules needs it
+
     return (
         isinstance(value, Mapping)
         and isinstance(value.get("text"), str)
         and isinstance(value.get("language"), str)
-        and value.get("kind") in ("rule", "limit", "preference", "order")
-        and _whole(value.get("strength"), 1, 4)
+        and value.get("kind") in KINDS
+        and _whole(value.get("strength"), 1, STRONGEST)
         and _whole(value.get("start"), 0, MOST_TOKENS)
         and all(_texts(value.get(name, ()), at) for name in ("topic", "values"))
         and all(isinstance(value.get(name, False), bool) for name in ("forbids", "adds"))
@@ -188,7 +189,7 @@ _SWITCH = Check(
     ),
 )
 _RULES = Check(
-    "a list of rules, each a mapping with text, kind, strength, start and language", _list_of(_rule)
+    "a list of rules, each a mapping with text, kind, strength, start and language", _list_of(fits_rule)
 )
 _REGISTER = Check(
     "a list of rules, each a mapping with the events that say it and its place in each: {'said': [[id, 0]]}",
@@ -217,6 +218,7 @@ KINDS: Mapping[str, Mapping[str, Check]] = {
         "alone": _maybe(_FLAG),
         "origin": _maybe(_ORIGIN),
         "redacted": _maybe(_FLAG),
+        "beyond": _maybe(_COUNT),
         **_OF_RULES,
     },
     "rules": {"host": _maybe(_TEXTS), **_OF_RULES},

@@ -394,7 +394,7 @@ class Session(RunnerHolder):
         """The host's rules, then those that were found, in the order said.
 
         Those found are at most 128 that hold, and the newest 16 of the orders
-        and of the replaced rules.
+        and of the replaced rules; `status` counts those that hold beyond them.
         """
         return self._now.listed_rules()
 
@@ -877,11 +877,10 @@ class Session(RunnerHolder):
         await self._runner.arun(replace_anchors, messages)
 
     def add_rule(self, text: str, /) -> SessionRule:
-        """Add a rule of the host, or confirm one that was found.
+        """Add a rule of the host: shown always, word for word.
 
-        A rule of the host is shown always, word for word. If a message said
-        this text, the rule that was found there is confirmed: it comes first
-        within the cap, and an order is restated as a rule is.
+        If a message said this text, too, it is shown once, among the host's
+        rules, and a `pop` of that message does not take it back.
 
         Args:
             text: The rule.
@@ -893,7 +892,7 @@ class Session(RunnerHolder):
         return self._runner.run(add_rule, text)
 
     async def aadd_rule(self, text: str, /) -> SessionRule:
-        """Add a rule of the host, or confirm one; see `add_rule`."""
+        """Add a rule of the host; see `add_rule`."""
         return await self._runner.arun(add_rule, text)
 
     def drop_rule(self, id: str, /) -> SessionRule:
@@ -908,11 +907,11 @@ class Session(RunnerHolder):
             UnknownNameError: There is no such rule.
         """
         self._runner.check_summarizer()
-        return self._runner.run(drop_rule, id)
+        return self._runner.run(drop_rule, id, made=new_event_id())
 
     async def adrop_rule(self, id: str, /) -> SessionRule:
         """Have a rule hold no longer; see `drop_rule`."""
-        return await self._runner.arun(drop_rule, id)
+        return await self._runner.arun(drop_rule, id, made=new_event_id())
 
     def clear(self) -> None:
         """Start over with an empty view; the log is kept.

@@ -413,7 +413,7 @@ def _count_shortened(made: WorkingSet, fitted: Fitted[Any], stays: Iterable[Sess
 def _count_hidden(made: WorkingSet, rules: RuleView, stays: Iterable[SessionUnit]) -> int:
     """Count the rules in force that the view does not say: where it is shortened, no message says one."""
     is_whole = made.permanent_tokens + sum(unit.tokens for unit in stays) <= made.view_limit_tokens
-    places = [rules.place(one, is_whole=is_whole) for one in made.rules.known]
+    places = [rules.place(one, is_whole=is_whole) for one in made.found_rules.known]
     return made.rules.unlisted + places.count("hidden")
 
 

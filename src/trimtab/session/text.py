@@ -39,7 +39,7 @@ def rule_text(rule: SessionRule) -> str:
     """Describe a rule: where it is, its text, and what it is."""
     of = "of the host" if rule.by == "host" else f"{rule.kind}, strength {rule.strength}"
     times = f", said {plural(rule.times, 'time')}" if rule.times > 1 else ""
-    return f"{rule.place:<10}  {' '.join(rule.text.split())} ({of}{times}{', confirmed' * rule.confirmed})"
+    return f"{rule.place:<10}  {' '.join(rule.text.split())} ({of}{times})"
 
 
 def _values(data: Mapping[str, Any]) -> str:

@@ -6,8 +6,9 @@ held does not grow with the conversation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from math import inf
 from operator import attrgetter
 from typing import Any, Self
@@ -18,7 +19,7 @@ from trimtab.formats import Dict
 from trimtab.report import RuleCounts
 from trimtab.session.facts import Facts
 from trimtab.session.messages import MessageReader, Read, SessionUnit, Summary
-from trimtab.session.recollection import Recalled, Recollection
+from trimtab.session.recollection import Recalled, RecalledUnit, Recollection
 from trimtab.session.rule_record import SessionRule, count_rules, host_rule
 from trimtab.session.rules import RuleBlock, RuleBook, RuleSizes, RuleView, look_at
 from trimtab.session.state import Members, State
@@ -91,6 +92,8 @@ class WorkingSet:
     host_rule_tokens: int = 0
     anchor_tokens: int = 0
     _rule_sizes: RuleSizes | None = None
+    _found_rules: tuple[tuple[Any, ...], RuleBook] = ((), RuleBook())
+    """Those beside the host's when they were asked for last, and of which."""
     _rule_room: tuple[tuple[Any, ...], int] = ((), 0)
     """The room of all rules when it was asked last, and for which."""
     _rule_view: tuple[tuple[Any, ...], RuleView] = ((), RuleView())
@@ -293,14 +296,22 @@ class WorkingSet:
     # -- rules that were found
 
     @property
+    def found_rules(self) -> RuleBook:
+        """Those that are no rules of the host, too."""
+        key = (self.rules, self.host_rules)
+        if self._found_rules[0] != key:
+            self._found_rules = key, self.rules.beside(self.host_rules)
+        return self._found_rules[1]
+
+    @property
     def rule_room(self) -> int:
         """Tokens kept free for rules that a view may have to restate: of all that hold, up to their cap."""
-        if not self.rules.known:
+        if not self.found_rules.known:
             return 0
         cap = limits_of(self.reader.options, self.state.budget_tokens).max_rule_tokens
-        key = (self.rules, cap)
+        key = (self.found_rules, cap)
         if self._rule_room[0] != key:
-            room = self._sizes_of_rules.most(self.rules, cap, orders=self._restates_orders)
+            room = self._sizes_of_rules.most(self.found_rules, cap, orders=self.restates_orders)
             self._rule_room = key, room
         return self._rule_room[1]
 
@@ -317,10 +328,10 @@ class WorkingSet:
     @property
     def rule_view(self) -> RuleView:
         """Where the rules are; found anew once something came into view or went out of it."""
-        if not self.rules.known:
+        if not self.found_rules.known:
             return RuleView()
         units = self.view()
-        key = (self.rules, self.state, self.anchor_tokens, self.host_rule_tokens, tuple(units))
+        key = (self.found_rules, self.state, self.anchor_tokens, self.host_rule_tokens, tuple(units))
         if self._rule_view[0] != key:
             self._rule_view = key, self.rules_with(units)
         return self._rule_view[1]
@@ -329,12 +340,25 @@ class WorkingSet:
         """Find out where the rules are if these units are in view."""
         taken = sum(unit.tokens for unit in units.values())
         return look_at(
-            self.rules,
+            self.found_rules,
             self._sizes_of_rules,
             self._says(units),
-            orders=self._restates_orders,
+            orders=self.restates_orders,
             room=min(self.rule_room, self.state.room_tokens - self.permanent_tokens - taken),
         )
+
+    def _rules_alone(self, units: Iterable[RecalledUnit]) -> Iterator[int]:
+        """Name the recalled messages that say nothing but rules that the view shows anyway."""
+        shown = dict[int, list[str]]()
+        for one in self.rule_block.known if self.rule_block else ():
+            for version in (one.version, *one.others):
+                shown.setdefault(version, []).append(one.rule.text)
+        for unit in units:
+            rest = unit.text
+            for text in (*shown.get(unit.members[0], ()), *self.host_rules):
+                rest = rest.replace(escape(text, quote=False), "", 1)
+            if rest != unit.text and len(rest.split()) == len(unit.members) == 1:  # who said it
+                yield unit.members[0]
 
     def _says(self, units: Mapping[int, SessionUnit]) -> Callable[[int, str], bool]:
         """Tell of a message whether it is in view and has a text, word for word."""
@@ -357,7 +381,8 @@ class WorkingSet:
         return self._rule_sizes
 
     @property
-    def _restates_orders(self) -> bool:
+    def restates_orders(self) -> bool:
+        """Whether views restate orders, too."""
         return self.reader.options.find_rules == "all"
 
     def listed_rules(self) -> list[SessionRule]:
@@ -372,16 +397,15 @@ class WorkingSet:
                 by="found",
                 source=one.source,
                 times=one.times,
-                confirmed=one.confirmed,
                 place=view.place(one, is_whole=is_whole),
             )
-            for one in self.rules.known
+            for one in self.found_rules.known
         )
         return [*map(host_rule, self.host_rules), *found]
 
     def rule_counts(self) -> RuleCounts | None:
         """Count the rules by where they are; None if there are none."""
-        if not self.host_rules and not self.rules.known:
+        if not (self.host_rules or self.rules.known or self.rules.unlisted):
             return None
         return count_rules(self.listed_rules(), unlisted=self.rules.unlisted)
 
@@ -623,7 +647,10 @@ class WorkingSet:
         self.misplaced = self._find_misplaced() if self.reader.format.rules.ordered else set()
         self.out = self.out | self.misplaced
         found, share = self.recollection, self.recall_share * self.state.has_left
-        self.recalled = found.choose(self.reader, share, self.view()) if found else None
+        self.recalled = None
+        if found is not None:
+            seen = {*self.view(), *self._rules_alone(found.units)}
+            self.recalled = found.choose(self.reader, share, seen)
 
     def _find_misplaced(self) -> set[int]:
         """Return the first messages of the units in view that may not stand where they came to stand.
