@@ -223,10 +223,11 @@ def test_what_the_host_lowered_is_no_word_of_the_user() -> None:
     assert summary_of(messages, origin=origin) == "They talked.\nExact values: Ada"
 
 
-def test_where_one_value_has_room_it_is_the_users() -> None:
+@pytest.mark.parametrize("cap", [18, 21])
+def test_where_one_value_has_room_it_is_the_users(cap: int) -> None:
     """Though the assistant said another more often."""
     messages = [user("It is ID-1."), assistant("It is ID-2, ID-2 and ID-2.")]
-    text, report = fitted_with(messages, cap=18)
+    text, report = fitted_with(messages, cap=cap)
     assert text == "They talked.\nExact values: ID-1"
     assert report.values == SummaryCheck(values=2, missing=2, restated=1, lost=1)
 
