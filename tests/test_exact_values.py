@@ -298,6 +298,14 @@ def test_a_value_that_is_too_long_does_not_keep_shorter_ones_out() -> None:
     assert "more" not in text
 
 
+def test_behind_a_value_that_is_too_long_nothing_is_said_twice() -> None:
+    """York is in New York."""
+    long = " ".join(["run"] * 17)
+    said = ["to New York", "to New York", "to New York", f"`{long}`", f"`{long}`", "to York", "to ID-1"]
+    text, _ = fitted_with([user(one) for one in said], cap=60)
+    assert text == "They talked.\nExact values: New York; ID-1"
+
+
 # What was made up.
 
 
