@@ -225,10 +225,11 @@ def test_what_the_host_lowered_is_no_word_of_the_user() -> None:
     assert summary_of(messages, origin=origin) == "They talked.\nExact values: Ada"
 
 
-def test_where_one_value_has_room_it_is_the_users() -> None:
+@pytest.mark.parametrize("cap", [18, 21])
+def test_where_one_value_has_room_it_is_the_users(cap: int) -> None:
     """Though the assistant said another more often."""
     messages = [user("It is ID-1."), assistant("It is ID-2, ID-2 and ID-2.")]
-    text, report = fitted_with(messages, cap=18)
+    text, report = fitted_with(messages, cap=cap)
     assert text == "They talked.\nExact values: ID-1"
     assert report.values == SummaryCheck(values=2, missing=2, restated=1, lost=1)
 
@@ -297,6 +298,14 @@ def test_a_value_that_is_too_long_does_not_keep_shorter_ones_out() -> None:
     assert "ID-1" in text
     assert "x y" in text
     assert "more" not in text
+
+
+def test_behind_a_value_that_is_too_long_nothing_is_said_twice() -> None:
+    """York is in New York."""
+    long = " ".join(["run"] * 17)
+    said = ["to New York", "to New York", "to New York", f"`{long}`", f"`{long}`", "to York", "to ID-1"]
+    text, _ = fitted_with([user(one) for one in said], cap=60)
+    assert text == "They talked.\nExact values: New York; ID-1"
 
 
 # What was made up.

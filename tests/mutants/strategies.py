@@ -810,7 +810,6 @@ STRATEGIES = (
         ("_is_apart", 'before[1] in ".,"', "False"),
         ("_is_apart", 'after[0] in ".,:"', "False"),
         ("Places", "rarest[:_MOST_PLACES]", "rarest"),
-        ("values_in", "filter(None, map(fold, _CODE.findall(text)))", "map(fold, _CODE.findall(text))"),
     ),
     module(
         "counting/shorten.py",
