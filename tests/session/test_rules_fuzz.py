@@ -113,7 +113,7 @@ class Talk:
     def do_user(self) -> None:
         """The user says something, with rules or without."""
         rules = tuple(self.draw.sample(RULES, self.draw.choice((0, 0, 1, 1, 2))))
-        if self.draw.random() < 0.3:
+        if self.draw.random() < 0.4:
             rules += (self.draw.choice(BUDGETS),)
             self.has_dropped = True
         if self.draw.random() < 0.1:
@@ -148,9 +148,10 @@ class Talk:
             self.add(message)
 
     def do_pop(self) -> None:
-        """Take off the newest message."""
-        if self.session.pop() is not None:
-            self.said.pop()
+        """Take off the newest message, or the newest few."""
+        for _ in range(self.draw.choice((1, 1, 4))):
+            if self.session.pop() is not None:
+                self.said.pop()
 
     def do_undo(self) -> None:
         """Take back the newest decision."""
