@@ -456,3 +456,16 @@ def test_marks_without_end_are_a_document(piece: str) -> None:
     text = (piece * 50_000)[:50_000]
     assert operations_of(lambda _: find_rules(text)).lines <= 50
     assert find_rules(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("This is version 2. Never deploy it on Fridays.", "Never deploy it on Fridays."),
+        ("There are 12. From now on, answer in German.", "From now on, answer in German."),
+    ],
+)
+def test_a_number_ends_a_sentence_and_an_initial_does_not(text: str, rule: str) -> None:
+    """A number that begins a line counts it, and is of the sentence behind it."""
+    assert [found.text for found in find_rules(text)] == [rule]
+    assert [found.text for found in find_rules(f"We met J. {rule}")] != [rule]

@@ -19,6 +19,8 @@ art inc co fig p pp m mme mlle cf env ed al jr prof abs
 _SHORT = frozenset(_SHORTENED.split())
 _LONGEST_SHORT = 8
 """More characters than the longest of these has."""
+_LONGEST_NUMBER = 16
+"""So much of a line is looked at for what stands before a number in it."""
 _BEFORE = re.compile(r"[\s(\[]")
 
 
@@ -53,6 +55,9 @@ def _ends(text: str, sign: int, stop: int, end: int) -> bool:
     if text[sign] != ".":
         return True
     word = _word_before(text, sign)
+    if word.isdigit():  # ends nothing where it numbers a line
+        line = text[max(0, sign - _LONGEST_NUMBER) : sign].rpartition("\n")[2]
+        return not line.strip().isdigit()
     return len(word) > 1 and word not in _SHORT  # an initial ends nothing
 
 
