@@ -205,7 +205,14 @@ def test_words_are_overwritten_and_sessions_deleted(any_url: str) -> None:
     """Neither is found again."""
     begin(any_url)
     done = said(run("redact", *at(any_url), "hello", "--yes"))
-    names = ("mended_summaries", "stale_summaries", "stale_facts", "misattributed_facts", "left")
+    names = (
+        "mended_summaries",
+        "stale_summaries",
+        "stale_facts",
+        "misattributed_facts",
+        "stale_rules",
+        "left",
+    )
     nothing: dict[str, list[str]] = {name: [] for name in names}
     assert done == {"redacted": ["hello"], **nothing}
     assert "77x41" not in run("history", *at(any_url)).stdout

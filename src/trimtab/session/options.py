@@ -229,7 +229,7 @@ class SessionOptions:
         must_keep: What a summary must keep word for word: "values", the
             default, which are names, numbers with units, ids, paths, dates and
             addresses; a pattern (`re.compile`); or a function of a text that
-            returns its values. What the summarizer left out follows its text in
+            returns its values. What the summarizer omitted follows its text in
             one line, the user's first; a value that only tools returned is
             restated if a call used it. None: nothing is looked for.
         max_kept_ratio: The largest share of a summary's room for that line,

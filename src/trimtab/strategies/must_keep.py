@@ -1,6 +1,6 @@
 """What a summary must keep word for word, whose values these are, and restating what it lost (SPEC E16).
 
-No model is asked a second time. A value that the summarizer left out stands in one line behind its text, so
+No model is asked a second time. A value that the summarizer omitted stands in one line behind its text, so
 that the next summary, for which this one is a source, has it again.
 """
 
