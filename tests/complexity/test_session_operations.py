@@ -118,7 +118,9 @@ def test_an_add_costs_late_in_a_session_what_it_costs_early(summarizes: bool) ->
     for less, more in zip(cost(few, lambda: add_some(few)), cost(many, lambda: add_some(many)), strict=True):
         assert more <= MOST_GROWTH * less
     if summarizes:
-        assert few.summary == many.summary == words(20)
+        for session in (few, many):  # behind it stand the exact values it lost
+            assert session.summary is not None
+            assert session.summary.partition("\n")[0] == words(20)
 
 
 @pytest.mark.long
