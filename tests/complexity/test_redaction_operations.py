@@ -44,7 +44,9 @@ def repeating(messages: Any) -> str:
 def session_of(kind: str, count: int, summarizer: Callable[[Any], str]) -> tuple[Session, list[Event]]:
     """A session of so many messages, and its first ones; all that left the view is summarized."""
     store = MemoryStore() if kind == "memory" else SQLiteStore(Path(mkdtemp()) / "chats.db")
-    session = Session(BUDGET, counter=WordCounter(), summarizer=summarizer, store=store, id="s")
+    session = Session(
+        BUDGET, counter=WordCounter(), summarizer=summarizer, must_keep=None, store=store, id="s"
+    )
     first = session.extend([user(f"{at} my password is swordfish {words(14)}") for at in range(6)])
     for start in range(0, count, 250):
         session.extend([user(f"{at:06} {words(19)}") for at in range(start, start + 250)])

@@ -104,6 +104,7 @@ class Play:
         return {
             "counter": COUNTERS[self.counter],
             "summarizer": self.writer if self.settings.summarizes else None,
+            "must_keep": None,  # the model restates nothing
             "hooks": {name: self._hook(name) for name in names},
         }
 

@@ -33,9 +33,8 @@ _PLACES: Mapping[str, Place] = {
     SUMMARY_TAG: "summary",
     RECALL_TAG: "recalled",
 }
-_MARKED = re.compile(
-    rf'<({"|".join(_PLACES)})(?: [^<>\n]*)? by="trimtab">\n(.*?)\n</\1>', re.DOTALL
-)  # what stands in a mark is escaped: the first end is its own
+_MARKED = re.compile(rf'<({"|".join(_PLACES)})(?: [^<>\n]*)? by="trimtab">\n([^<]*)\n</')
+"""What stands in a mark is escaped: the first `<` ends it."""
 
 
 def sought_of(text: str, /) -> str:

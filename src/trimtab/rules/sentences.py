@@ -9,7 +9,7 @@ from trimtab.rules.words import CLOSED
 
 __all__ = ["sentences"]
 
-_END = re.compile(r"[.!?…]+(?=[\s)\]\"'”’»」』）*_]|$)|[。！？\ue001]+")
+_END = re.compile(r"(?<![.!?…])[.!?…]+(?=[\s)\]\"'”’»」』）*_]|$)|[。！？\ue001]+")
 _CLOSERS = ")]\"'”’»」』）*_"
 _SHORTENED = """
 e.g i.e eg ie vs z.b zb d.h bzw usw ca nr vgl ggf p.ej ej sr sra srta dr mr mrs ms st no max min approx resp

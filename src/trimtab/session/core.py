@@ -102,7 +102,7 @@ class Core:
 
     def __init__(self, session: str, given: Mapping[str, Any], *, begins: bool, allow_missing: bool) -> None:
         self.session = session
-        self.given = given
+        self.given: Mapping[str, Any] = given
         """Options that were passed here; omitted ones are as in the log."""
         self.begins = begins
         """Whether to begin a session that is not in the store."""

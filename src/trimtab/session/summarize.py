@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from trimtab.errors import ConfigurationError, SummaryError, VersionConflictError
 from trimtab.formats import Dict
@@ -306,7 +307,7 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
             becomes_anchor=job.becomes_anchor,
             retry_tokens=tokens_before_retry(core, before, written),
         )
-        data = {
+        data: dict[str, Any] = {
             "text": written.text,
             "messages": job.stands_for,
             "covers": [list(members) for members in job.units],
