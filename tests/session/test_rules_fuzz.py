@@ -357,7 +357,7 @@ def test_each_rule_that_holds_is_in_view_or_counted_hidden(part: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.xfail(strict=False, reason="seed 1123 loses a rule after pops: design/046, not mended yet")
+@pytest.mark.xfail(strict=False, reason="seed 1123 loses a rule: design/046")
 def test_each_rule_that_holds_is_in_view_or_counted_hidden_in_many_sessions() -> None:
     """The same, in ten thousand."""
     for seed in range(1_000, 11_000):
