@@ -351,15 +351,7 @@ class RequestOptions:
     def _make_counter(self, model: str | None) -> AdditiveCounter | None:
         words: str | None = self._given["counter"]
         if words is not None:
-            try:
-                made = counter_in_words(words)
-            except ConfigurationError as error:
-                raise ConfigurationError(f"--counter {error}") from error
-            if made is None:
-                raise ConfigurationError(
-                    f"--counter must be estimate or chars:N (such as chars:4), not {words!r}"
-                )
-            return self._calibrate(made, model)
+            return self._calibrate(counter_of(words), model)
         if self._counter is not None or model is None:
             return self._calibrate(self._counter, model)
         try:
@@ -542,6 +534,21 @@ def text_of(option: str, value: str) -> str:
         return _read(option, value, value[1:]).decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{option} {value}: not UTF-8 (byte {error.start + 1})") from error
+
+
+def counter_of(words: str) -> AdditiveCounter:
+    """Make the counter that `--counter` names.
+
+    Raises:
+        ConfigurationError: It names none.
+    """
+    try:
+        made = counter_in_words(words)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"--counter {error}") from error
+    if made is None:
+        raise ConfigurationError(f"--counter must be estimate or chars:N (such as chars:4), not {words!r}")
+    return made
 
 
 def rules_in(given: Mapping[str, Any]) -> list[str] | None:
