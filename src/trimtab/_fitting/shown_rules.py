@@ -42,17 +42,12 @@ class ShownRules:
 
     def _says_the_same(self, message: Any) -> bool:
         kinds = {self.format.kind(mapping_of(one)) for one in (message, self.message)}
-        return len(kinds) == 1 and self.text_of(message) == self.text_of(self.message)
+        return len(kinds) == 1 and _text_of(message, self.format) == _text_of(self.message, self.format)
 
     @property
     def is_system(self) -> bool:
         """True if it is system text, and so may be the first of a request."""
         return self.format.kind(mapping_of(self.message)) == "system"
-
-    def text_of(self, message: Any) -> str | None:
-        """Return the text of a message that has one text and nothing else; None for others."""
-        texts = self.format.texts(mapping_of(message))
-        return texts[0].text if len(texts) == 1 else None
 
     def stored_at(self, messages: Sequence[Any], start: int = 0) -> int | None:
         """Find the rules that an earlier fit wrote: among the messages in front, or where these end.
@@ -65,9 +60,7 @@ class ShownRules:
         return next((start + at for at in range(last + 1) if self._is_stored(messages[at])), None)
 
     def _is_stored(self, message: Any) -> bool:
-        if self.format.kind(mapping_of(message)) not in ("system", "user"):
-            return False
-        return is_rules_text(self.text_of(message) or "")
+        return self.format.kind(mapping_of(message)) in ("system", "user") and _is_rules(message, self.format)
 
     def place(self, messages: Sequence[Any]) -> int:
         """Return how many messages stand before it: the system messages in front.
@@ -119,5 +112,10 @@ def _role_in_front(messages: Sequence[Any], format: Format) -> str:
 
 
 def _is_rules(message: Any, format: Format) -> bool:
+    return is_rules_text(_text_of(message, format) or "")
+
+
+def _text_of(message: Any, format: Format) -> str | None:
+    """Return the text of a message that has one text and nothing else; None for others."""
     texts = format.texts(mapping_of(message))
-    return len(texts) == 1 and is_rules_text(texts[0].text)
+    return texts[0].text if len(texts) == 1 else None

@@ -268,7 +268,7 @@ class Core:
     def go_on_with(self, options: Options, given: Mapping[str, Any]) -> None:
         """Go by the options of a switch, whatever was passed before it."""
         self.options = options
-        self._forget_before_switch(options.model, options.budget_tokens, over_limit=_passes(options))
+        self._forget_before_switch(options.model, options.budget_tokens, over_limit=options.over_limit)
         self.given = {**self.given, **given}
         self.missing = {name: one for name, one in self.missing.items() if name not in given}
         self.view_given = self.view_shown = self.weighed = None
@@ -506,10 +506,6 @@ def _facts_of(event: Event) -> dict[str, Any] | None:
             return {}
         case _:
             return None
-
-
-def _passes(options: Options) -> bool:
-    return options.resolved is not None and options.resolved.over_limit
 
 
 def _with_room_of(options: Options, state: State, changed: AbstractSet[str]) -> State:

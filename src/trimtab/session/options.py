@@ -528,6 +528,11 @@ class Options(SessionOptions):
         )
 
     @property
+    def over_limit(self) -> bool:
+        """Tell whether the budget may pass what the model takes."""
+        return self.resolved is not None and self.resolved.over_limit
+
+    @property
     def keeps_by_function(self) -> bool:
         """Tell whether a function says what summaries must keep, which no log can store."""
         return callable(self.must_keep)
@@ -545,7 +550,7 @@ class Options(SessionOptions):
             "must_keep": None if self.keeps_by_function else must_keep_data(self.must_keep),
             "find_rules": "off" if callable(self.find_rules) else self.find_rules,
             "budget_tokens": self.budget_tokens if self.context is None else 0,
-            "over_limit": self.resolved is not None and self.resolved.over_limit,
+            "over_limit": self.over_limit,
             "counted_by": self.counted_by,
             "format": self.wire_format.name,
             "given": {

@@ -102,6 +102,7 @@ def fit_working_set(
     """
     options = working_set.reader.options
     listed = listed_view(working_set)
+    checked, rule_counts = _checks_of(working_set), working_set.rule_counts()
     if stale is None:
         stale = _all_stale(working_set)
     if working_set.summary is not None and not working_set.shows_summary:
@@ -139,9 +140,13 @@ def fit_working_set(
             latest_user=listed.latest_user,
             newest=listed.newest,
             stale=[at for at, one in enumerate(listed.origins) if not stale.isdisjoint(one.versions)],
-            notes=(*_notes(working_set, listed.units), *_notes_of_calls(listed.changes), *notes),
-            checked=_checks_of(working_set),
-            rule_counts=working_set.rule_counts(),
+            notes=(
+                *_notes(working_set, listed.units, checked, rule_counts),
+                *_notes_of_calls(listed.changes),
+                *notes,
+            ),
+            checked=checked,
+            rule_counts=rule_counts,
             rules_tokens=working_set.host_rule_tokens,
         )
     )
@@ -315,13 +320,18 @@ def _columns(units: Iterable[SessionUnit]) -> Columns:
     return Columns([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
 
 
-def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str, ...]:
+def _notes(
+    working_set: WorkingSet,
+    seen: Collection[SessionUnit],
+    checked: Sequence[SummaryCheck],
+    rule_counts: RuleCounts | None,
+) -> tuple[str, ...]:
     state, notes = working_set.state, []
     if working_set.summary is not None:
         notes.append(f"A summary stands for {plural(working_set.summary.messages, 'message')}.")
-    notes += _value_notes(working_set)
+    notes += _value_notes(checked)
     notes += _role_notes(working_set)
-    notes += _rule_notes(working_set)
+    notes += _rule_notes(rule_counts)
     notes += _fact_notes(working_set)
     units = (working_set.shown, working_set.recent)
     misplaced = sum(len(kept[one].members) for one in working_set.misplaced for kept in units if one in kept)
@@ -356,10 +366,10 @@ def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str,
     return tuple(notes)
 
 
-def _value_notes(working_set: WorkingSet) -> Iterable[str]:
-    checked = add_checks(_checks_of(working_set))
-    if checked is not None and checked.lost:
-        yield f"Without room in a summary, but in the log: {plural(checked.lost, 'exact value')}."
+def _value_notes(checked: Sequence[SummaryCheck]) -> Iterable[str]:
+    values = add_checks(checked)
+    if values is not None and values.lost:
+        yield f"Without room in a summary, but in the log: {plural(values.lost, 'exact value')}."
 
 
 def _notes_of_recall(working_set: WorkingSet) -> Iterable[str]:
@@ -384,8 +394,7 @@ def _role_notes(working_set: WorkingSet) -> tuple[str, ...]:
     return working_set.reader.role_notes(origins | of_facts)
 
 
-def _rule_notes(working_set: WorkingSet) -> Iterable[str]:
-    counts = working_set.rule_counts()
+def _rule_notes(counts: RuleCounts | None) -> Iterable[str]:
     if counts is not None and counts.hidden:
         yield f"Rules without room in view, but in the log: {counts.hidden:,}."
 

@@ -74,7 +74,7 @@ def found_rules_message(format: Format, role: str, rules: Sequence[str], /) -> d
     """
     text = (
         f'<{RULES_TAG} from="user" by="trimtab">\n'
-        f"Where two of these differ, the later one holds.\n{_lines(rules)}\n</{RULES_TAG}>"
+        f"Where two of these differ, the later one holds.\n{_lines(rules)}{_CLOSE}"
     )
     return format.message(role_for(format, role, frozenset({"user"})), [text])
 
