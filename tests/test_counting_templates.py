@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from jinja2 import Environment
+from tokenizers import Tokenizer
 
 from tests.chat_vocabulary import CHATML, TEMPLATES, THINKING, TURNS, chat_tokenizer, mistral_counter
 from trimtab import counter_for, fit
@@ -275,7 +276,11 @@ class Rendering:
     """
 
     name_or_path = "/models/acme-8b"
-    backend_tokenizer = chat_tokenizer()
+
+    @property
+    def backend_tokenizer(self) -> Tokenizer:
+        """The tokenizer inside it."""
+        return chat_tokenizer()
 
     def apply_chat_template(self, conversation: Any, *, tools: Any = None, **options: Any) -> str:
         """Render the template given, or its own."""

@@ -7,6 +7,7 @@ import functools
 import importlib
 import inspect
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, NamedTuple, get_origin
@@ -20,14 +21,19 @@ NOT_IMPORTED_BY_USERS = ("trimtab.cli",)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Source(NamedTuple):
+@dataclass(frozen=True)
+class Source:
     """One file of the package."""
 
     name: str
     """Dotted module name."""
     path: Path
     text: str
-    tree: ast.Module
+
+    @functools.cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax tree; to parse all of them takes seconds."""
+        return ast.parse(self.text)
 
     def where(self, node: ast.AST) -> str:
         """Give file and line of a node."""
@@ -42,7 +48,7 @@ def sources() -> tuple[Source, ...]:
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
         text = path.read_text(encoding="utf-8")
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found.append(Source(name, path, text, ast.parse(text)))
+        found.append(Source(name, path, text))
     return tuple(found)
 
 
