@@ -147,9 +147,12 @@ def python_of(name: str, printed: IO[str]) -> Path:
     made_from = [pins, ROOT / "pyproject.toml", HERE / name / "requirements.txt", *[own][: own.exists()]]
     if stamp.exists() and all(stamp.stat().st_mtime > source.stat().st_mtime for source in made_from):
         return python
+    # pip takes a minute for each of them and uv a few seconds; it has an index and certificates of its own:
+    # UV_INDEX_URL and UV_SYSTEM_CERTS where pip's are others than the usual
+    uv = [sys.executable, "-m", "uv"]
     if not python.exists():
-        _run([sys.executable, "-m", "venv", place], printed, check=True)
-    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        _run([*uv, "venv", "--quiet", "--seed", "--python", sys.executable, place], printed, check=True)
+    install = [*uv, "pip", "install", "--quiet", "--python", python]
     install += ["--constraint", pins, "--requirement", HERE / name / "requirements.txt"]
     extra = f".[exact,{EXTRAS.get(name, name.replace('_', '-'))}]"
     _run([*install, "--editable", extra], printed, check=True)
@@ -162,7 +165,9 @@ def python_of(name: str, printed: IO[str]) -> Path:
 def _get_sources(python: Path, pins: Path, listed: Path, printed: IO[str]) -> None:
     """Get the source distributions of packages whose own tests are run; without one these are skipped."""
     get = [python, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    get += ["--no-binary", ":all:", "--constraint", pins, "--requirement", listed]
+    # by name: for ":all:" pip builds from source what builds them, too, which takes two minutes
+    names = ",".join(listed.read_text(encoding="utf-8").split())
+    get += ["--no-binary", names, "--constraint", pins, "--requirement", listed]
     _run([*get, "--dest", python.parents[1] / "sources"], printed)
 
 
