@@ -46,9 +46,16 @@ format: $(DEV_READY)  ## format, and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-types: $(DEV_READY)  ## mypy and pyright, both strict, on src/, tests/typing, examples/ and the examples of the documents
+types: mypy pyright typed  ## mypy and pyright, both strict, on src/, tests/typing, examples/ and the examples of the documents; -j2 runs them together
+
+.PHONY: mypy pyright typed
+mypy: $(DEV_READY)
 	$(BIN)/mypy src tests/typing examples
+
+pyright: $(DEV_READY)
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+typed: $(DEV_READY)
 	$(BIN)/python -m tests.docs.typed
 
 docs: $(DEV_READY)  ## examples run, links resolve, CLI help is current; the site is built into build/site
