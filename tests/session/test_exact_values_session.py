@@ -68,6 +68,24 @@ def test_a_value_outlives_summary_after_summary(form: str, mode: Any) -> None:
     assert "EVIL-9" not in shown
 
 
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({}, "$500; ORD-7"),
+        ({"find_rules": "all"}, "ORD-7; $500"),
+        ({"rules": ["Never book flights above $500."]}, "ORD-7; $500"),
+        ({"find_rules": "all", "max_rule_tokens": 0}, "$500; ORD-7"),
+    ],
+)
+def test_a_value_that_a_rule_says_again_comes_last(options: dict[str, Any], line: str) -> None:
+    """The view restates the rule, so the room is for others; not where no rule has room."""
+    session = made(budget=400, **options)
+    session.add(user("Never book flights above $500. The order is ORD-7."))
+    go_on(session, 12)
+    assert len(summaries(session)) >= 2
+    assert line_of(session) == line
+
+
 def test_without_the_option_a_value_is_forgotten() -> None:
     """Nothing is looked for, and nothing said of it."""
     session = made(must_keep=None)

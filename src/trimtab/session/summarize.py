@@ -127,6 +127,7 @@ def job_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) ->
         covered_before=0 if summary is None else summary.messages,
         origins_before=before,
         origins=before.union(*(origins for unit in units for origins in unit.origins)),
+        rules=working_set.restated_rules(),
         becomes_anchor=becomes_anchor,
         cap_tokens=cap,
         base=state.summary,

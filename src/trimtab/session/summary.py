@@ -49,6 +49,8 @@ class Job:
     """The origins of what the summary so far replaces."""
     origins: Origins
     """The origins of what the summary will replace."""
+    rules: tuple[str, ...]
+    """The rules that views restate once no message says them."""
     becomes_anchor: bool
     cap_tokens: int
     base: int
@@ -135,6 +137,7 @@ def _first_that_fits(job: Job, reader: MessageReader) -> Steps[Written]:
         limit_tokens=limit,
         ratio=options.max_kept_ratio,
         size=size,
+        shown=job.rules,
     )
     return replace(written, text=kept.text, tokens=size(kept.text), checked=kept.checked, lost=kept.lost)
 

@@ -347,6 +347,11 @@ class WorkingSet:
             room=min(self.rule_room, self.state.room_tokens - self.permanent_tokens - taken),
         )
 
+    def restated_rules(self) -> tuple[str, ...]:
+        """List the rules that a view restates once no message says them: the host's, and those with room."""
+        block = self.rules_with({}).block if self.found_rules.known else None
+        return (*self.host_rules, *(one.rule.text for one in (block.known if block else ())))
+
     def _rules_alone(self, units: Iterable[RecalledUnit]) -> Iterator[int]:
         """Name the recalled messages that say nothing but rules that the view shows anyway."""
         shown = dict[int, list[str]]()

@@ -231,8 +231,11 @@ class _Values(NamedTuple):
     """All that were found in any of them."""
 
 
-def _values_of(find: Finder, sources: Sequence[Source]) -> _Values:
-    """Find the values of sources: the user's first, then those said most often, then the oldest."""
+def _values_of(find: Finder, sources: Sequence[Source], shown: Iterable[str] = ()) -> _Values:
+    """Find the values of sources: the user's first, then those said most often, then the oldest.
+
+    Those of texts that are shown anyway come last: the room for values is for what nothing else says.
+    """
     ranks: dict[str, int] = {}
     counts: dict[str, int] = {}
     used, returned = set[str](), list[str]()
@@ -248,7 +251,9 @@ def _values_of(find: Finder, sources: Sequence[Source]) -> _Values:
     for value in returned:
         if value in used:
             ranks.setdefault(value, _RANKS["tool"])
-    order = sorted(ranks, key=lambda value: (ranks[value], -counts[value]))  # stable: the oldest first
+    again = {fold(value) for text in shown for value in find(text)}
+    # Stable: the oldest first.
+    order = sorted(ranks, key=lambda value: (value in again, ranks[value], -counts[value]))
     return _Values([(value, ranks[value]) for value in order], frozenset(counts))
 
 
@@ -299,6 +304,7 @@ def keep_values(
     limit_tokens: int,
     ratio: float,
     size: Callable[[str], int],
+    shown: Iterable[str] = (),
 ) -> Kept:
     """Look for the values of the sources in a summary, and restate those that are missing.
 
@@ -312,6 +318,7 @@ def keep_values(
         limit_tokens: Most tokens of the message that holds the summary.
         ratio: The share of the line.
         size: Tokens of the message with a text.
+        shown: Texts that stand beside the summary word for word: rules.
 
     Complexity: O(n) in the characters of the sources and the text, and O(log n) calls of `size`.
 
@@ -320,7 +327,7 @@ def keep_values(
     """
     from trimtab.report import SummaryCheck  # not above: it is loaded by who reads one
 
-    values = _values_of(find, sources)
+    values = _values_of(find, sources, shown)
     text = _without_copies(text, sources)
     invented = _count_invented(find, text, values, sources)
     missing = _find_missing(text, values)
