@@ -268,6 +268,10 @@ class _Library:
             str | None,
             Field(description=f"How they give way: {', '.join(KINDS_ALONE)}. By default the oldest leave."),
         ] = None,
+        rules: Annotated[
+            list[str] | None,
+            Field(description="Sentences that every result shows, word for word, before the conversation."),
+        ] = None,
     ) -> Annotated[CallToolResult, FitResult]:
         """Fit messages into a token budget, and return those that stay, still valid for the provider.
 
@@ -277,7 +281,14 @@ class _Library:
         if budget > self.max_tokens:
             self._most("budget", budget)
         fitted = fit(
-            messages, budget, model=model, system=system, tools=tools, format=format, strategy=strategy
+            messages,
+            budget,
+            model=model,
+            system=system,
+            tools=tools,
+            format=format,
+            strategy=strategy,
+            rules=rules,
         )
         report = fitted.count_all()
         assert report.tokens_before is not None  # a model's counter and the estimate count single messages

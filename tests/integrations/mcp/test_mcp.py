@@ -141,6 +141,20 @@ def test_each_strategy_that_a_model_is_told_of_is_one(store: Store) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_rules_are_shown_word_for_word_and_counted(store: Store, form: str) -> None:
+    """Of the host, or of the model that asks; a rule that is none is an error with its name."""
+    talk = [get_format(form).message("user", [WORDS * 5]) for _ in range(3)]
+    server, rule = make_server(store), "Never deploy on Fridays."
+    given: Any = {"messages": talk, "budget": 5_000, "format": form}
+    plain, ruled = data_of(call(server, "fit", **given)), data_of(call(server, "fit", rules=[rule], **given))
+    assert rule in json.dumps([ruled["system"], ruled["messages"]])
+    assert ruled["tokens_after"] > plain["tokens_after"]
+    refused = call(server, "fit", rules=[" "], **given)
+    assert refused.is_error
+    assert "rules" in str(refused.content)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_what_fits_is_valid_and_within_the_budget(form: str) -> None:
     """In every wire form, by the judge; each message that stays is the one that stood at its position."""
     server, fits = make_server(MemoryStore()), 0
