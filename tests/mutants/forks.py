@@ -106,6 +106,8 @@ class Ready:
     """What a worker says when it has collected."""
 
     names: Sequence[str] = ()
+    long: Sequence[str] = ()
+    """Those marked long."""
     failed: str | None = None
     """The file that cannot be collected."""
 
@@ -229,7 +231,8 @@ class _Plugin:
         self._live = live_functions(self._package)
         gc.collect()
         gc.freeze()  # the collector of a child would write to every page
-        self._connection.send(Ready(list(items), self._failed[0] if self._failed else None))
+        marked = [name for name, item in items.items() if item.get_closest_marker("long")]
+        self._connection.send(Ready(list(items), marked, self._failed[0] if self._failed else None))
         with suppress(EOFError):
             while (task := self._connection.recv()) is not None:
                 self._connection.send(self._run(task, items))
