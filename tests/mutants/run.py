@@ -42,7 +42,17 @@ SOURCE = ROOT / "src"
 sys.path.insert(0, str(ROOT))
 
 # ruff: noqa: E402  # these need the path set above
-from tests.mutants.forks import THE_RUN, TOO_LONG, Answer, Ran, Ready, Task, Worker, module_name
+from tests.mutants.forks import (
+    THE_RUN,
+    TOO_LONG,
+    Answer,
+    Ran,
+    Ready,
+    Task,
+    Worker,
+    import_modules,
+    module_name,
+)
 from tests.mutants.mutants import Module, Mutant, mutated
 from tests.mutants.rows import MODULES
 
@@ -199,6 +209,7 @@ class Run:
                     print((slot.folder / "log").read_text(encoding="utf-8"))
                     raise RuntimeError(f"{ready.failed} cannot be collected")
                 self._names, self._long = list(ready.names), frozenset(ready.long)
+                import_modules(ready.others)
             for is_long in (False, True):
                 self._by_modules(slots, is_long=is_long)
             killers = sorted({self._killed[job.key] for job in self._todo if job.key in self._killed})
@@ -257,12 +268,13 @@ class Run:
         """Run one mutant and write down what came of it."""
         changed = mutated(self._texts[job.module.path], job.mutant)
         tests = self._order(job, is_long)
-        if changed is None or not tests:
-            if is_long and not self._order(job, not is_long):
+        anew = {**self._order(job, False), **tests} if is_long else {}
+        if changed is None or not (tests or anew):
+            if is_long and not anew:
                 self._faults.append(f"no test passes of {' '.join(job.module.tests)}")
             return
         with slot.change(job.module.path, changed):
-            killer = yield from _killer(slot, job, changed, tests)
+            killer = yield from _killer(slot, job, changed, tests, anew)
         if killer is not None:
             self._killed[job.key] = killer
             self._kills.setdefault(job.module.path, Counter())[killer] += 1
@@ -323,14 +335,19 @@ def _is_of(name: str, spec: str) -> bool:
 
 
 def _killer(
-    slot: Slot, job: Job, changed: str, tests: Mapping[str, Ran]
+    slot: Slot, job: Job, changed: str, tests: Mapping[str, Ran], anew: Mapping[str, Ran]
 ) -> Generator[Connection, Any, str | None]:
-    """Run tests with a mutant until one fails, those that reach it first; give its name."""
+    """Run tests with a mutant until one fails, those that reach it first; give its name.
+
+    Where that tells nothing for sure, all those of `anew` run in a process that imports the package with it;
+    if there are none, all tests do, unless they let it live here: then it is asked about again.
+    """
     seconds = {name: ran.seconds for name, ran in tests.items()}
     reaching = [name for name, ran in tests.items() if job.number in ran.reached]
+    answer = Answer()
     for names in (reaching, [name for name in tests if name not in reaching]) if reaching else ():
         slot.worker.connection.send(Task(names, job.module.path, changed, seconds=seconds))
-        answer: Answer = yield slot.worker.connection
+        answer = yield slot.worker.connection
         if answer.killer in seconds and not answer.is_sure:
             killer = yield from _anew(slot, [answer.killer], seconds)
             if killer is not None:
@@ -342,7 +359,10 @@ def _killer(
     else:
         if reaching:
             return None
-    return (yield from _anew(slot, list(tests), seconds))
+    if reaching and answer.fits and answer.killer is None and not anew:
+        return None
+    anew = anew or tests
+    return (yield from _anew(slot, list(anew), {name: ran.seconds for name, ran in anew.items()}))
 
 
 def _anew(
