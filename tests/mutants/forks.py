@@ -106,8 +106,12 @@ class Ready:
     """What a worker says when it has collected."""
 
     names: Sequence[str] = ()
+    long: Sequence[str] = ()
+    """Those marked long."""
     failed: str | None = None
     """The file that cannot be collected."""
+    others: Sequence[str] = ()
+    """Modules of other packages that collecting has imported."""
 
 
 class Worker:
@@ -229,7 +233,9 @@ class _Plugin:
         self._live = live_functions(self._package)
         gc.collect()
         gc.freeze()  # the collector of a child would write to every page
-        self._connection.send(Ready(list(items), self._failed[0] if self._failed else None))
+        marked = [name for name, item in items.items() if item.get_closest_marker("long")]
+        failed = self._failed[0] if self._failed else None
+        self._connection.send(Ready(list(items), marked, failed, _modules_of_others()))
         with suppress(EOFError):
             while (task := self._connection.recv()) is not None:
                 self._connection.send(self._run(task, items))
@@ -311,6 +317,21 @@ class _Plugin:
             if outcome == "failed" and task.seconds:
                 return item.nodeid, rows
         return THE_RUN if any(_home().iterdir()) else None, rows
+
+
+def _modules_of_others() -> list[str]:
+    files = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
+    return [name for name, file in files if file and "site-packages" in Path(file).parts]
+
+
+def import_modules(names: Sequence[str]) -> None:
+    """Import modules of other packages once, for all processes that import the package with a mutant.
+
+    To import the clients of providers takes longer than to import and collect all that is ours.
+    """
+    for name in names:
+        with suppress(Exception):  # a part of a package that only the package itself imports
+            importlib.import_module(name)
 
 
 def _home() -> Path:

@@ -4,9 +4,9 @@
 
 Module by module, each test runs once without a mutant: it must pass, and says how long it takes and which
 mutants it comes by. Then each mutant runs in a fork of a process that has collected all tests (forks.py): the
-tests that come by it, the shortest and those that killed neighbours first, until one fails. A mutant that
-survives means a test is missing or the code has no effect. At the end what killed runs once more, without a
-mutant: what fails then has killed nothing.
+tests that come by it, the shortest and those that killed neighbours first, until one fails. Tests marked long
+are asked last, about mutants that no other test kills. A mutant that survives means a test is missing or the
+code has no effect. At the end what killed runs once more, without a mutant: what fails then killed nothing.
 
 What cannot be told in a fork is told in a process that imports the package with the mutant in it: a change of
 what an import runs, a kill where what is changed ran during import, and, by all tests, each survivor.
@@ -42,7 +42,17 @@ SOURCE = ROOT / "src"
 sys.path.insert(0, str(ROOT))
 
 # ruff: noqa: E402  # these need the path set above
-from tests.mutants.forks import THE_RUN, TOO_LONG, Answer, Ran, Ready, Task, Worker, module_name
+from tests.mutants.forks import (
+    THE_RUN,
+    TOO_LONG,
+    Answer,
+    Ran,
+    Ready,
+    Task,
+    Worker,
+    import_modules,
+    module_name,
+)
 from tests.mutants.mutants import Module, Mutant, mutated
 from tests.mutants.rows import MODULES
 
@@ -107,7 +117,9 @@ def _read_results() -> tuple[dict[tuple[str, ...], str], dict[str, tuple[str, di
     lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
     for row in map(json.loads, lines):
         if isinstance(row, dict):
-            tests[row["file"]] = row["sum"], {name: Ran(*ran) for name, ran in row["tests"].items()}
+            before = tests.get(row["file"], ("", {}))
+            ran = {name: Ran(*ran) for name, ran in row["tests"].items()}
+            tests[row["file"]] = row["sum"], (before[1] if before[0] == row["sum"] else {}) | ran
         elif row[-1] is not None:
             killed[tuple(row[:-1])] = row[-1]
         else:
@@ -180,6 +192,7 @@ class Run:
         shutil.copytree(SOURCE / "trimtab", unchanged)
         compile_dir(unchanged, quiet=2)
         self._names: list[str] = []
+        self._long: frozenset[str] = frozenset()
         paths = dict.fromkeys(job.module.path for job in self._todo)
         self._texts = {path: (unchanged / path).read_text(encoding="utf-8") for path in paths}
 
@@ -195,17 +208,10 @@ class Run:
                 if ready.failed:
                     print((slot.folder / "log").read_text(encoding="utf-8"))
                     raise RuntimeError(f"{ready.failed} cannot be collected")
-                self._names = list(ready.names)
-            steps: list[Step] = []
-            begun: set[str] = set()
-            for module in self._modules:
-                todo = [job for job in self._todo if job.module is module]
-                asked = dict.fromkeys(file for job in todo for file in job.files if file not in begun)
-                begun.update(asked)
-                # the tests of a module run beside the mutants of the one before
-                _serve(slots, [*(partial(self._probe, file) for file in asked), *steps])
-                steps = [partial(self._one, job) for job in todo]
-            _serve(slots, steps)
+                self._names, self._long = list(ready.names), frozenset(ready.long)
+                import_modules(ready.others)
+            for is_long in (False, True):
+                self._by_modules(slots, is_long=is_long)
             killers = sorted({self._killed[job.key] for job in self._todo if job.key in self._killed})
             _serve(slots, [partial(self._acquit, killers)])
         finally:
@@ -213,12 +219,29 @@ class Run:
                 slot.worker.end()
         return self._say((time.monotonic() - begin) / 60)
 
-    def _probe(self, file: str, slot: Slot) -> Talk:
+    def _by_modules(self, slots: Sequence[Slot], *, is_long: bool) -> None:
+        """Ask the short tests about all mutants, or the long ones about those that live."""
+        steps: list[Step] = []
+        begun: set[str] = set()
+        for module in self._modules:
+            todo = [job for job in self._todo if job.module is module and job.key not in self._killed]
+            asked = dict.fromkeys(file for job in todo for file in job.files if file not in begun)
+            begun.update(asked)
+            # the tests of a module run beside the mutants of the one before
+            _serve(slots, [*(partial(self._probe, file, is_long) for file in asked), *steps])
+            steps = [partial(self._one, job, is_long) for job in todo]
+        _serve(slots, steps)
+
+    def _probe(self, file: str, is_long: bool, slot: Slot) -> Talk:
         """Run the tests of a file without a mutant, and note how long each takes and what it reaches."""
-        names = [name for name in self._names if name.partition("::")[0] == file]
+        names = [
+            name
+            for name in self._names
+            if name.partition("::")[0] == file and (name in self._long) is is_long
+        ]
         digest = hashlib.sha256((ROOT / file).read_bytes()).hexdigest()
         known = self._files.get(file, ("", {}))
-        if known[0] == digest and known[1].keys() == set(names):
+        if known[0] == digest and known[1].keys() >= set(names):
             return
         marks: dict[str, dict[int, Mutant]] = {job.module.path: {} for job in self._todo if file in job.files}
         for job in self._jobs:
@@ -236,20 +259,22 @@ class Run:
         self._faults += [
             f"{name} fails without a mutant" for name, ran in found.items() if ran.outcome == "failed"
         ]
-        self._files[file] = digest, found
+        self._files[file] = digest, (known[1] if known[0] == digest else {}) | found
         _write_result(
             {"file": file, "sum": digest, "tests": {name: astuple(ran) for name, ran in found.items()}}
         )
 
-    def _one(self, job: Job, slot: Slot) -> Talk:
+    def _one(self, job: Job, is_long: bool, slot: Slot) -> Talk:
         """Run one mutant and write down what came of it."""
         changed = mutated(self._texts[job.module.path], job.mutant)
-        tests = self._order(job)
-        if changed is None or not tests:
-            self._faults += [] if tests else [f"no test passes of {' '.join(job.module.tests)}"]
+        tests = self._order(job, is_long)
+        anew = {**self._order(job, False), **tests} if is_long else {}
+        if changed is None or not (tests or anew):
+            if is_long and not anew:
+                self._faults.append(f"no test passes of {' '.join(job.module.tests)}")
             return
         with slot.change(job.module.path, changed):
-            killer = yield from _killer(slot, job, changed, tests)
+            killer = yield from _killer(slot, job, changed, tests, anew)
         if killer is not None:
             self._killed[job.key] = killer
             self._kills.setdefault(job.module.path, Counter())[killer] += 1
@@ -272,14 +297,16 @@ class Run:
                 [f"{name} fails without a mutant, too, and had killed {len(freed)}"] if freed else []
             )
 
-    def _order(self, job: Job) -> dict[str, Ran]:
+    def _order(self, job: Job, is_long: bool) -> dict[str, Ran]:
         """List a mutant's tests that pass: those that come by it, the shortest and best killers first."""
         kills = self._kills.get(job.module.path, Counter())
         found = {
             name: ran
             for file in job.files
-            for name, ran in self._files[file][1].items()
-            if ran.outcome == "passed" and any(_is_of(name, test) for test in job.module.tests)
+            for name, ran in self._files.get(file, ("", {}))[1].items()
+            if ran.outcome == "passed"
+            and (name in self._long) is is_long
+            and any(_is_of(name, test) for test in job.module.tests)
         }
         keys = {
             name: (job.number not in ran.reached, ran.seconds / (1 + kills[name]))
@@ -308,14 +335,19 @@ def _is_of(name: str, spec: str) -> bool:
 
 
 def _killer(
-    slot: Slot, job: Job, changed: str, tests: Mapping[str, Ran]
+    slot: Slot, job: Job, changed: str, tests: Mapping[str, Ran], anew: Mapping[str, Ran]
 ) -> Generator[Connection, Any, str | None]:
-    """Run tests with a mutant until one fails, those that reach it first; give its name."""
+    """Run tests with a mutant until one fails, those that reach it first; give its name.
+
+    Where that tells nothing for sure, all those of `anew` run in a process that imports the package with it;
+    if there are none, all tests do, unless they let it live here: then it is asked about again.
+    """
     seconds = {name: ran.seconds for name, ran in tests.items()}
     reaching = [name for name, ran in tests.items() if job.number in ran.reached]
+    answer = Answer()
     for names in (reaching, [name for name in tests if name not in reaching]) if reaching else ():
         slot.worker.connection.send(Task(names, job.module.path, changed, seconds=seconds))
-        answer: Answer = yield slot.worker.connection
+        answer = yield slot.worker.connection
         if answer.killer in seconds and not answer.is_sure:
             killer = yield from _anew(slot, [answer.killer], seconds)
             if killer is not None:
@@ -327,7 +359,10 @@ def _killer(
     else:
         if reaching:
             return None
-    return (yield from _anew(slot, list(tests), seconds))
+    if reaching and answer.fits and answer.killer is None and not anew:
+        return None
+    anew = anew or tests
+    return (yield from _anew(slot, list(anew), {name: ran.seconds for name, ran in anew.items()}))
 
 
 def _anew(
