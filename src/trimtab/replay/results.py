@@ -105,9 +105,7 @@ class Survival:
         if not (self.rounds and other.rounds):
             return replace(self if self.rounds else other, lost=())
         return Survival(
-            rounds=tuple(
-                _both_tallies(one, two) for one, two in zip(self.rounds, other.rounds, strict=True)
-            )
+            rounds=tuple(_both_tallies(one, two) for one, two in zip(self.rounds, other.rounds, strict=True))
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,9 +139,15 @@ class Use:
     result: str = ""
 
 
-AGES = ((1, "next call"), (5, "2–5 calls"), (20, "6–20 calls"))
+_AGES = ((1, "next call"), (5, "2–5 calls"), (20, "6–20 calls"))
 """The ages of a use that are told apart, each with the largest it has; all others are older."""
-OLDEST = "over 20 calls"
+_OLDEST = "over 20 calls"
+AGE_WORDS = (*(word for _, word in _AGES), _OLDEST)
+
+
+def age_word(age: int, /) -> str:
+    """Return the word for an age, of those that are told apart."""
+    return next((word for most, word in _AGES if age <= most), _OLDEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

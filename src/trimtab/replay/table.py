@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trimtab.models import dollars_for
+from trimtab.replay.results import AGE_WORDS, Tally
 from trimtab.report.text import align, extremes, plain, plural
 
 if TYPE_CHECKING:
-    from trimtab.replay.results import Replayed, Tally
+    from trimtab.replay.results import Replayed
 
 
 def replay_table(results: Sequence[Replayed], /) -> str:
@@ -31,7 +33,7 @@ def replay_table(results: Sequence[Replayed], /) -> str:
         >>> print(replay_table(found).partition("  tokens")[0])
           policy          calls
     """
-    tables = [[cells_of(one, results[0]) for one in results], lost_cells(results)]
+    tables = [[cells_of(one, results[0]) for one in results], lost_cells(results), use_cells(results)]
     notes = [f"  {note}" for note in notes_of(results)]
     return "\n\n".join("\n".join(lines) for lines in (*map(_lines, tables), notes) if lines)
 
@@ -76,6 +78,8 @@ def cells_of(one: Replayed, first: Replayed, /) -> dict[str, str]:
         "retold": _some(found.retold),
         "of": _some(found.sought),
         "lost": _loss(one.survival.total),
+        "uses": _share(one.uses.share),
+        "needs": _share(one.uses.needs_share),
     }
 
 
@@ -94,8 +98,45 @@ def lost_cells(results: Sequence[Replayed], /) -> list[dict[str, str]]:
     ]
 
 
+_MOST_TOOLS = 4
+"""Tools that have a column: those whose results are used most."""
+
+
+def use_cells(results: Sequence[Replayed], /) -> list[dict[str, str]]:
+    """Write how many uses are lost, by age and by tool; nothing where none is."""
+    if not any(one.uses.total.lost for one in results):
+        return []
+    ages = [word for word in AGE_WORDS if any(word in one.uses.by_age for one in results)]
+    sought = Counter[str]()
+    for one in results:
+        sought.update({tool: tally.sought for tool, tally in one.uses.by_tool.items()})
+    tools = [tool for tool, _ in sought.most_common()]
+    few = tools if len(tools) <= _MOST_TOOLS + 1 else tools[:_MOST_TOOLS]
+    cells = list[dict[str, str]]()
+    for one in results:
+        rest = sum((tally for tool, tally in one.uses.by_tool.items() if tool not in few), Tally())
+        cells.append(
+            {
+                "uses lost": plain(one.policy)[:40],
+                **{word: _loss(one.uses.by_age.get(word)) for word in ages},
+                **{
+                    f"of {plain(tool or 'unknown tool')[:24]}": _loss(one.uses.by_tool.get(tool))
+                    for tool in few
+                },
+                **({"of other tools": _loss(rest)} if len(few) < len(tools) else {}),
+            }
+        )
+    return cells
+
+
 def _loss(tally: Tally | None) -> str:
     return f"{tally.lost:,}/{tally.sought:,}" if tally and tally.sought else ""
+
+
+_USES = (
+    "uses: of details that the model has from results alone, in view when it writes them first;"
+    " needs: from anything earlier"
+)
 
 
 def notes_of(results: Sequence[Replayed], /) -> list[str]:
@@ -109,6 +150,7 @@ def notes_of(results: Sequence[Replayed], /) -> list[str]:
         _of_calls(results),
         *_costs(results),
         *([lost] if has_canaries else []),
+        *([_USES] if any(one.uses.needs.sought for one in results) else []),
     ]
 
 

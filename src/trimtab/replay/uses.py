@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from trimtab.conversation.assemble import part_of
 from trimtab.counting.schemas import system_texts
 from trimtab.formats import Dict, Format, Structure, mapping_of
 from trimtab.formats.structure import UNNAMED
@@ -14,14 +15,14 @@ from trimtab.formats.values import compact_json
 from trimtab.replay.details import DetailKind, details_in, held_by
 from trimtab.replay.players import View
 from trimtab.replay.record import Messages, ModelCall, Recording
-from trimtab.replay.results import AGES, OLDEST, Tally, Use, Uses
+from trimtab.replay.results import AGE_WORDS, Tally, Use, Uses, age_word
 from trimtab.strategies.must_keep import unescape
 
 __all__ = ["UseWatch"]
 
 
 class _Source(NamedTuple):
-    """The result that a text is from."""
+    """The result that a detail is from."""
 
     tool: str
     result: str
@@ -35,6 +36,9 @@ class _Text(NamedTuple):
     text: str
     result: tuple[str, str] | None = None
     """The tool and the id of its call."""
+
+
+_NOBODY = ("", "")
 
 
 class _Tools:
@@ -68,21 +72,24 @@ class _Tools:
         return call_id.startswith((UNNAMED, self._form.rules.unnamed_prefix or UNNAMED))
 
 
-def _texts(
-    form: Format, message: Dict, results: Mapping[int | None, tuple[str, str]]
-) -> Iterator[_Text]:
-    """Yield all texts of a message: what is beside a message's texts is its results', if it has nothing else."""
+def _texts(form: Format, message: Dict, results: Mapping[int | None, tuple[str, str]]) -> Iterator[_Text]:
+    """Yield all texts of a message, some twice: of results once more, as of that result.
+
+    What else is in a message with results, such as numbers beside a text, is the first one's.
+    """
     pieces = form.pieces(message)
-    only = next(iter(results.values()), ("", "")) if form.kind(message) == "tool" else None
-    for text in (*pieces.texts, *pieces.beside):
-        yield _Text(text, only)
+    is_tool = form.kind(message) == "tool"
+    first = next(iter(results.values()), _NOBODY if is_tool else None)
+    for text in pieces.texts:
+        yield _Text(text, first if is_tool else None)
+    for text in pieces.beside:
+        yield _Text(text, first)
     for _, arguments in pieces.calls:
         yield _Text(arguments)
-    if len(results) > 1 or only is None:
-        for slot in form.texts(message) if results else ():
+    if results and not (is_tool and len(results) == 1):
+        for slot in form.texts(message):
             if slot.is_result:
-                part = next((key for key in slot.path if isinstance(key, int)), None)
-                yield _Text(slot.text, results.get(part, results.get(None, ("", ""))))
+                yield _Text(slot.text, results.get(part_of(slot.path), first))
 
 
 class _Taking(NamedTuple):
@@ -154,7 +161,6 @@ def _beside_texts(system: Any, tools: Any) -> Iterator[str]:
 class _Takings:
     """What all answers of a recording take, and what of it each text has; no policy changes that."""
 
-    recording: Recording
     by_call: Mapping[int, Sequence[_Taking]] = field(default_factory=dict[int, list[_Taking]])
     sought: frozenset[str] = frozenset()
     held: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
@@ -166,18 +172,6 @@ class _Takings:
             plain = unescape(text) if "&" in text else text
             held = self.held[text] = self.sought.intersection(held_by(plain))
         return held
-
-
-_latest: _Takings | None = None
-"""Those of the recording that was replayed last: under the next policy it is the same."""
-
-
-def _takings_of(recording: Recording) -> _Takings:
-    global _latest
-    known = _latest
-    if known is None or known.recording is not recording:
-        known = _latest = _find_takings(recording)
-    return known
 
 
 def _find_takings(recording: Recording) -> _Takings:
@@ -198,7 +192,7 @@ def _find_takings(recording: Recording) -> _Takings:
         if taken:
             found[index] = taken
     sought = frozenset(one.text for few in found.values() for one in few)
-    return _Takings(recording, found, sought, {text: sought & few for text, few in held.items()})
+    return _Takings(found, sought, {text: sought & few for text, few in held.items()})
 
 
 def _begins_with(messages: Messages, before: Messages) -> bool:
@@ -259,7 +253,7 @@ class UseWatch:
     """Looks for what each answer of a recording takes in what a policy sends for its call."""
 
     def __init__(self, recording: Recording) -> None:
-        self._takings = _takings_of(recording)
+        self._takings = _find_takings(recording)
         self._shown = _Shown(recording.format, self._takings)
         self._needs = Tally()
         self._uses: tuple[dict[str, Tally], dict[str, Tally], dict[str, Tally]] = ({}, {}, {})
@@ -286,7 +280,7 @@ class UseWatch:
 
     def _note(self, one: _Taking, source: _Source, index: int, *, is_lost: bool) -> None:
         age = index - source.call + 1
-        keys = (source.tool, _age_word(age), one.kind)
+        keys = (source.tool, age_word(age), one.kind)
         for tallies, key in zip(self._uses, keys, strict=True):
             tallies[key] = tallies.get(key, Tally()) + Tally(sought=1, lost=is_lost)
         if is_lost:
@@ -298,15 +292,10 @@ class UseWatch:
     def uses(self) -> Uses:
         """Return what was found so far."""
         by_tool, by_age, by_kind = self._uses
-        words = (*(word for _, word in AGES), OLDEST)
         return Uses(
             by_tool=by_tool,
-            by_age={word: by_age[word] for word in words if word in by_age},
+            by_age={word: by_age[word] for word in AGE_WORDS if word in by_age},
             by_kind=by_kind,
             needs=self._needs,
             lost=tuple(self._lost),
         )
-
-
-def _age_word(age: int) -> str:
-    return next((word for most, word in AGES if age <= most), OLDEST)
