@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import filterfalse
+from operator import eq
 from typing import Any, NamedTuple
 
 from trimtab.conversation.assemble import part_of
@@ -216,8 +218,10 @@ class _Shown:
 
     def __init__(self, form: Format, takings: _Takings) -> None:
         self._form, self._takings = form, takings
-        self._messages = dict[int, tuple[Any, list[frozenset[str]]]]()
-        """By identity: the message, and what each of its texts has."""
+        self._messages = dict[int, Any]()
+        """By identity, in the order of the view."""
+        self._held = dict[int, list[frozenset[str]]]()
+        """What each text of a message has."""
         self._counts = Counter[str]()
         self._beside: tuple[Any, Any] = (None, None)
         self._held_beside = frozenset[str]()
@@ -228,17 +232,21 @@ class _Shown:
         These messages are all that a view is taken to hold: what is written in them as a reference to
         another one has to be resolved before.
         """
-        now = dict(zip(map(id, messages), messages, strict=True))
-        before = self._messages
-        for gone in before.keys() - now.keys():
-            for held in before.pop(gone)[1]:
-                self._counts.subtract(held)
-        for new in now.keys() - before.keys():
-            message = mapping_of(now[new])
-            few = [self._takings.held_by(one.text) for one in _texts(self._form, message, {})]
-            before[new] = (now[new], [held for held in few if held])
-            for held in few:
-                self._counts.update(held)
+        now, before, held = dict(zip(map(id, messages), messages, strict=True)), self._messages, self._held
+        gone = [*filterfalse(now.__contains__, before)]
+        new = [*filterfalse(before.__contains__, now)]
+        # Whoever edits messages makes the same copies anew in each call: these are not read again.
+        alike = [*map(eq, map(before.get, gone), map(now.get, new)), False].index(False)
+        held.update(zip(new[:alike], [*map(held.pop, gone[:alike])], strict=True))
+        for one in gone[alike:]:
+            for few in held.pop(one):
+                self._counts.subtract(few)
+        for one in new[alike:]:
+            texts = _texts(self._form, mapping_of(now[one]), {})
+            held[one] = [few for few in (self._takings.held_by(text.text) for text in texts) if few]
+            for few in held[one]:
+                self._counts.update(few)
+        self._messages = now
         if (system, tools) != self._beside:
             self._beside = (system, tools)
             each = map(self._takings.held_by, _beside_texts(system, tools))
