@@ -47,13 +47,13 @@ class _Word(NamedTuple):
 
 
 def details_in(text: str, /) -> dict[str, DetailKind]:
-    """Return the details that a text says, each in one spelling, with their kinds.
+    """Return the details that a text says in its order, each in one spelling, with their kinds.
 
     Keys of JSON are not among them: those of arguments are given by the tool's schema.
     """
     found: dict[str, DetailKind] = {}
     for plain in _plain_texts(text, keys=False):
-        for word in set(_WORDS.findall(plain)):
+        for word in dict.fromkeys(_WORDS.findall(plain)):
             found.update(_read(word).says)
         found.update((line, "line") for line in _lines(plain))
     return found
