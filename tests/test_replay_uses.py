@@ -483,7 +483,7 @@ def test_the_table_has_uses_where_there_are_any() -> None:
     assert [row[-2:] for row in rows] == [["100.0%", "100.0%"], ["66.7%", "75.0%"]]
     [head] = [line for line in text.splitlines() if line.startswith("  uses lost")]
     assert head.split("  ")[-3:] == ["next call", "2–5 calls", "of lookup"]
-    assert text.splitlines()[-1].startswith("  uses: of details")
+    assert text.splitlines()[-1].startswith("  uses, needs: details")
     assert "uses lost" not in replay_table(results_of(None))
     plain = replay([user(), assistant()], None, budget=100, counter=WordCounter())
     assert "uses" not in replay_table([plain])
@@ -511,6 +511,7 @@ def test_the_page_has_uses() -> None:
     assert "<h2>Lost of what the model takes from results</h2>" in page
     assert 'data-head="of lookup">1/3</td>' in page
     assert 'data-head="uses">66.7%</td>' in page
+    assert "other tools" not in page
     assert "Lost of what the model takes" not in chart_page({"orders": [whole]})
 
 

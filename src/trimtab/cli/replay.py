@@ -187,13 +187,13 @@ _checks = together(
         "--min-uses",
         type=Number("a number from 0 to 1", lambda share: 0 <= share <= 1),
         metavar="SHARE",
-        help="Fail if less is in view of what the model's messages have from results alone.",
+        help="Fail if a smaller share of the details that the model takes from results is in view.",
     ),
     click.option(
         "--min-needs",
         type=Number("a number from 0 to 1", lambda share: 0 <= share <= 1),
         metavar="SHARE",
-        help="Fail if less is in view of what the model's messages have from anything earlier.",
+        help="Fail if a smaller share of the details that the model takes from the request is in view.",
     ),
     click.option(
         "--no-invalid", is_flag=True, help="Fail if a provider would refuse a call, or nothing can be sent."
@@ -212,6 +212,7 @@ Examples:
   trimtab replay 'chats/*.json' --budget 8k --policy a.toml --chart costs.html
   trimtab replay spans.json --budget 32k --policy a.toml --max-cost-ratio 0.5
   trimtab replay chat.json --budget 8k --policy a.toml --canaries 20
+  trimtab replay chat.json --budget 8k --policy a.toml --min-uses 0.97
   trimtab replay --store chats.db --id ada --budget 4k --policy session
 """
 

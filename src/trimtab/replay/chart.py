@@ -307,7 +307,7 @@ def _use_table(totals: Sequence[Replayed]) -> Iterator[str]:
 
 def _rows_of(cells: Sequence[Mapping[str, str]], name: str) -> str:
     """Write a row for each policy, whose name is in one of the cells."""
-    heads = list(dict.fromkeys(head for one in cells for head in one if head != name))
+    heads = list(dict.fromkeys(head for one in cells for head, text in one.items() if text and head != name))
     rows = [
         f"<tr><td>{sign(colour(place))}{safe(one[name])}</td>"
         f"{''.join(_number(safe(head), one.get(head, '')) for head in heads)}</tr>"

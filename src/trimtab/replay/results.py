@@ -46,10 +46,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many texts were looked for in what was sent: canaries at the end of a round, or details taken.
+    """How many texts were looked for in what was sent, and how many are lost.
+
+    They are canaries, at the end of a round, or details that an answer takes.
 
     Args:
-        sought: Those that had been said by then.
+        sought: Those that were looked for.
         lost: Those of them that are nowhere in what was sent.
     """
 
@@ -152,7 +154,7 @@ def age_word(age: int, /) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uses:
-    """How much of what the model's messages took from the request was in view when each was written.
+    """How much of what the model took from the request was in view when it did.
 
     A use is a detail that the model writes for the first time and that only results had: an identifier, a
     number of three digits or more, a path or a line. A need is a detail that anything earlier had.
@@ -188,9 +190,10 @@ class Uses:
 
     def __add__(self, other: Uses) -> Uses:
         """Sum up both."""
+        by_age = _both_tallies(self.by_age, other.by_age)
         return Uses(
             by_tool=_both_tallies(self.by_tool, other.by_tool),
-            by_age=_both_tallies(self.by_age, other.by_age),
+            by_age={word: by_age[word] for word in AGE_WORDS if word in by_age},
             by_kind=_both_tallies(self.by_kind, other.by_kind),
             needs=self.needs + other.needs,
         )

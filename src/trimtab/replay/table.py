@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trimtab.models import dollars_for
-from trimtab.replay.results import AGE_WORDS, Tally
 from trimtab.report.text import align, extremes, plain, plural
 
 if TYPE_CHECKING:
-    from trimtab.replay.results import Replayed
+    from trimtab.replay.results import Replayed, Tally
 
 
 def replay_table(results: Sequence[Replayed], /) -> str:
@@ -106,37 +105,33 @@ def use_cells(results: Sequence[Replayed], /) -> list[dict[str, str]]:
     """Write how many uses are lost, by age and by tool; nothing where none is."""
     if not any(one.uses.total.lost for one in results):
         return []
-    ages = [word for word in AGE_WORDS if any(word in one.uses.by_age for one in results)]
+    ages = dict.fromkeys(age for one in results for age in one.uses.by_age)
     sought = Counter[str]()
     for one in results:
         sought.update({tool: tally.sought for tool, tally in one.uses.by_tool.items()})
     tools = [tool for tool, _ in sought.most_common()]
     few = tools if len(tools) <= _MOST_TOOLS + 1 else tools[:_MOST_TOOLS]
-    cells = list[dict[str, str]]()
-    for one in results:
-        rest = sum((tally for tool, tally in one.uses.by_tool.items() if tool not in few), Tally())
-        cells.append(
-            {
-                "uses lost": plain(one.policy)[:40],
-                **{word: _loss(one.uses.by_age.get(word)) for word in ages},
-                **{
-                    f"of {plain(tool or 'unknown tool')[:24]}": _loss(one.uses.by_tool.get(tool))
-                    for tool in few
-                },
-                **({"of other tools": _loss(rest)} if len(few) < len(tools) else {}),
-            }
-        )
-    return cells
+    return [
+        {
+            "uses lost": plain(one.policy)[:40],
+            **{age: _loss(one.uses.by_age.get(age)) for age in ages},
+            **{f"of {_tool(tool)}": _loss(one.uses.by_tool.get(tool)) for tool in few},
+            "of other tools": _loss(*(one.uses.by_tool.get(tool) for tool in tools[len(few) :])),
+        }
+        for one in results
+    ]
 
 
-def _loss(tally: Tally | None) -> str:
-    return f"{tally.lost:,}/{tally.sought:,}" if tally and tally.sought else ""
+def _tool(name: str) -> str:
+    return plain(name)[:24] if name else "unknown tools"
 
 
-_USES = (
-    "uses: of details that the model has from results alone, in view when it writes them first;"
-    " needs: from anything earlier"
-)
+def _loss(*tallies: Tally | None) -> str:
+    lost, sought = (sum(getattr(one, name) for one in tallies if one) for name in ("lost", "sought"))
+    return f"{lost:,}/{sought:,}" if sought else ""
+
+
+_USES = "uses, needs: details that the model takes from results alone, or from anything earlier, in view then"
 
 
 def notes_of(results: Sequence[Replayed], /) -> list[str]:

@@ -52,7 +52,7 @@ class _Tools:
         self._unnamed = deque[str]()
         """Tools of calls without an id, which their results follow in this order."""
 
-    def answered(self, message: Dict) -> dict[int | None, tuple[str, str]]:
+    def results_in(self, message: Dict) -> dict[int | None, tuple[str, str]]:
         """Map the results in a message, by their parts, to their tools and the ids of their calls."""
         form = self._form
         if form.kind(message) == "assistant":
@@ -117,7 +117,7 @@ class _Ledger:
         """Take in messages that a call has first."""
         for one in messages:
             message = mapping_of(one)
-            results = self._tools.answered(message)
+            results = self._tools.results_in(message)
             texts = [*_texts(self._form, message, results)]
             said = {one.text for one in texts if one.result is not None}
             for text, result in texts:
