@@ -28,7 +28,7 @@ from trimtab.summaries import ExtractiveSummarizer
 MODEL = "gpt-4o"
 SETS = {
     "airline 4k": ("tau_airline_gpt4o.jsonl", 4_000),
-    "SWE-agent 8k": ("swe_agent_trajectories.jsonl", 8_000),
+    "SWE-agent 4k": ("swe_agent_trajectories.jsonl", 4_000),
     "coding 100k": ("pi_coding_sessions.jsonl", 100_000),
     "coding 32k": ("pi_coding_sessions.jsonl", 32_000),
 }
@@ -89,9 +89,9 @@ def _with_results(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def cell(found: Replayed) -> str:
-    """Write the shares of uses and needs that are in view, and how many calls were not sent."""
+    """Write the shares of uses and needs that are in view, and how many calls could not be sent."""
     shares = f"{found.uses.share or 0:.3f}, {found.uses.needs_share or 0:.3f}"
-    return shares if found.is_sound else f"{shares} ({found.totals.refused + found.totals.invalid})"
+    return f"{shares} ({found.totals.refused})" if found.totals.refused else shares
 
 
 def main(folder: Path) -> None:

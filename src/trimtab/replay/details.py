@@ -53,8 +53,8 @@ def details_in(text: str, /) -> dict[str, DetailKind]:
     """
     found: dict[str, DetailKind] = {}
     for plain in _plain_texts(text, keys=False):
-        for word in dict.fromkeys(_WORDS.findall(plain)):
-            found.update(_read(word).says)
+        for word in _words(plain):
+            found.update(word.says)
         found.update((line, "line") for line in _lines(plain))
     return found
 
@@ -66,8 +66,8 @@ def held_by(text: str, /) -> set[str]:
     """
     found = set[str]()
     for plain in _plain_texts(text, keys=True):
-        for word in set(_WORDS.findall(plain)):
-            found.update(_read(word).holds)
+        for word in _words(plain):
+            found.update(word.holds)
         for line in _lines(plain):
             found.add(line)
             numbered = _GUTTER.match(line)
@@ -122,7 +122,17 @@ def _lines(text: str) -> Iterator[str]:
                 yield folded
 
 
+def _words(text: str) -> Iterator[_Word]:
+    """Read each word of a text once; long ones are rows of data, and not remembered."""
+    for word in dict.fromkeys(_WORDS.findall(text)):
+        yield _read_again(word) if len(word) <= _MOST_WORD_CHARS else _read(word)
+
+
 @lru_cache(maxsize=1 << 16)
+def _read_again(word: str) -> _Word:
+    return _read(word)
+
+
 def _read(word: str) -> _Word:
     """Say what a word without blanks says."""
     bare = word.strip(".,-+@")

@@ -156,7 +156,8 @@ class _Ledger:
 
 def _beside_texts(system: Any, tools: Any) -> Iterator[str]:
     yield from system_texts(system)
-    yield from map(compact_json, tools or ())
+    if tools is not None:
+        yield compact_json(tools)
 
 
 @dataclass(frozen=True, slots=True)
