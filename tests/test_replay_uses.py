@@ -347,6 +347,17 @@ def test_what_a_summary_says_is_in_view() -> None:
     assert found.needs == Tally(sought=2, lost=1)
 
 
+@pytest.mark.parametrize("said", ["<b>ORD-7731</b> is the newest one", "&lt;b&gt; is <b> in &amp; of HTML"])
+def test_escapes_in_marks_and_in_results_are_told_apart(said: str) -> None:
+    """A summary is escaped in its mark; what a result says as it is stays so, where it was cut."""
+    chat = [user(), called("f", "c1"), result("c1", f"{said}\n{words(100)}"), assistant(), user()]
+    chat += [assistant(), user(), assistant(said)]
+    summarize = Summarize(lambda request: said, must_keep=None)
+    assert played(chat, summarize, budget=60).total.lost == 0
+    assert played(chat, ClampResults(max_tokens=60), budget=90).total.lost == 0
+    assert played(chat, newest(1)).total.lost > 0
+
+
 def test_all_is_lost_where_nothing_can_be_sent() -> None:
     """As for evidence and canaries."""
     chat = [system(words(60)), user(), called("f", "c1"), result("c1", "ORD-7731"), assistant("ORD-7731")]
@@ -409,6 +420,17 @@ def test_an_answer_is_what_the_next_call_goes_on_with() -> None:
     found = played(bodies)
     assert found.by_kind == {"identifier": Tally(sought=1), "number": Tally(sought=1)}
     assert played([*bodies, {"messages": [*chat, user("Thanks")]}]).total == Tally(sought=3)
+
+
+def test_bodies_whose_front_changes_have_uses_of_the_same_age() -> None:
+    """A system text with the time, and a program that drops its oldest messages by itself."""
+    chat = [*orders(), user("Thanks")]
+    bodies = [{"messages": [system(f"It is {end} o'clock"), *chat[:end]]} for end in (1, 3, 5, 7, 9)]
+    found = played(bodies)
+    assert found.by_age == {"next call": Tally(sought=2), "2–5 calls": Tally(sought=1)}
+    assert found.needs == Tally(sought=4)
+    window = [{"messages": chat[:3]}, {"messages": chat[:5]}, {"messages": chat[3:7]}, {"messages": chat[5:]}]
+    assert played(window).by_kind == {"identifier": Tally(sought=1), "number": Tally(sought=1)}
 
 
 def test_the_last_answer_of_a_list_is_known() -> None:

@@ -127,7 +127,8 @@ def _tool(name: str) -> str:
 
 
 def _loss(*tallies: Tally | None) -> str:
-    lost, sought = (sum(getattr(one, name) for one in tallies if one) for name in ("lost", "sought"))
+    lost = sum(one.lost for one in tallies if one)
+    sought = sum(one.sought for one in tallies if one)
     return f"{lost:,}/{sought:,}" if sought else ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import filterfalse
+from itertools import filterfalse, islice, takewhile
 from operator import eq
 from typing import Any, NamedTuple
 
@@ -106,15 +106,21 @@ class _Taking(NamedTuple):
 class _Ledger:
     """What stands before each answer, in a row of calls that go on from each other."""
 
-    def __init__(self, form: Format, held: dict[str, frozenset[str]]) -> None:
-        self._form, self._held = form, held
+    def __init__(self, form: Format, held: dict[str, frozenset[str]], entered: dict[str, int]) -> None:
+        self._form, self._held, self._entered = form, held, entered
         self._tools = _Tools(form)
         self._results = dict[str, _Source]()
         self._others = set[str]()
         self._beside: tuple[Any, Any] = (None, None)
 
-    def add(self, messages: Iterable[Any], index: int) -> None:
-        """Take in messages that a call has first."""
+    def add(self, messages: Iterable[Any], index: int, *, anew: bool) -> None:
+        """Take in messages of a call.
+
+        Args:
+            messages: Those that the call before did not have, or all.
+            index: The call's place.
+            anew: Whether they are all, so that calls before may have had them.
+        """
         for one in messages:
             message = mapping_of(one)
             results = self._tools.results_in(message)
@@ -122,7 +128,9 @@ class _Ledger:
             said = {one.text for one in texts if one.result is not None}
             for text, result in texts:
                 if result is not None:
-                    self._results.update(dict.fromkeys(self._held_by(text), _Source(*result, index)))
+                    first = self._entered.get(text, index) if anew else index
+                    self._entered[text] = first
+                    self._results.update(dict.fromkeys(self._held_by(text), _Source(*result, first)))
                 elif text not in said:
                     self._others.update(self._held_by(text))
 
@@ -172,8 +180,10 @@ class _Takings:
         """Return what of all that is taken a text has."""
         held = self.held.get(text)
         if held is None:
-            plain = unescape(text) if "&" in text else text
-            held = self.held[text] = self.sought.intersection(held_by(plain))
+            found = held_by(text)
+            if "&" in text and "trimtab" in text:  # what stands in a mark is escaped
+                found |= held_by(unescape(text))
+            held = self.held[text] = self.sought.intersection(found)
         return held
 
 
@@ -181,13 +191,15 @@ def _find_takings(recording: Recording) -> _Takings:
     """Read a recording once from its beginning; calls that do not go on from each other begin anew."""
     form, calls = recording.format, recording.calls
     held: dict[str, frozenset[str]] = {}
+    entered: dict[str, int] = {}
     found: dict[int, list[_Taking]] = {}
-    ledger = _Ledger(form, held)
+    ledger = _Ledger(form, held, entered)
     count = 0
     for index, call in enumerate(calls):
-        if not index or not _begins_with(call.messages, calls[index - 1].messages):
-            ledger, count = _Ledger(form, held), 0
-        ledger.add(call.messages[count:], index)
+        anew = not index or not _begins_with(call.messages, calls[index - 1].messages)
+        if anew:
+            ledger, count = _Ledger(form, held, entered), 0
+        ledger.add(call.messages[count:], index, anew=anew)
         ledger.put_beside(call.system, call.tools)
         count = len(call.messages)
         following = calls[index + 1] if index + 1 < len(calls) else None
@@ -203,15 +215,18 @@ def _begins_with(messages: Messages, before: Messages) -> bool:
     return len(messages) >= len(before) and [*messages[: len(before)]] == [*before]
 
 
-def _answer_of(form: Format, call: ModelCall, following: ModelCall | None) -> Iterator[Any]:
-    """Yield what the model answered, as far as it is known."""
-    if call.answer:
-        yield from call.answer
-    elif following is not None and _begins_with(following.messages, call.messages):
-        for message in following.messages[len(call.messages) :]:
-            if form.kind(mapping_of(message)) != "assistant":
-                break
-            yield message
+def _answer_of(form: Format, call: ModelCall, following: ModelCall | None) -> list[Any]:
+    """Return what the model answered, as far as it is known: what the next call has behind this one's end."""
+    if call.answer or following is None or not call.messages:
+        return [*call.answer]
+    messages, end = [*following.messages], call.messages[-1]
+    at = len(call.messages) - 1
+    if at >= len(messages) or messages[at] != end:  # some were dropped in front of it, or text was added
+        if end not in messages:
+            return []
+        at = len(messages) - 1 - messages[::-1].index(end)
+    said = takewhile(lambda one: form.kind(mapping_of(one)) == "assistant", islice(messages, at + 1, None))
+    return [*said]
 
 
 class _Shown:
