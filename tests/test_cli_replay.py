@@ -427,3 +427,94 @@ def test_a_recording_where_nothing_can_be_planted_or_found(tmp_path: Path) -> No
     found = run_lost(path, "--policy", "none", "--lost", "--min-survival", "0.5")
     assert found.exit_code == 1
     assert "no user says an exact value or a rule" in found.stderr
+
+
+# What the model's messages take.
+
+
+def order_chat(mark: str = "", fill: int = 400) -> list[dict[str, Any]]:
+    """Make a chat in which ids of a result are written at once, and others after much has been said."""
+    function = {"name": "lookup", "arguments": "{}"}
+    found = [f"{mark}ORD-{number}7731" for number in range(6)]
+    chat: list[dict[str, Any]] = [user("Where are my orders?")]
+    for number in range(6):
+        call_id = f"{mark}call_{number}"
+        calls = [{"id": call_id, "type": "function", "function": function}]
+        chat.append({"role": "assistant", "content": None, "tool_calls": calls})
+        chat.append(
+            {"role": "tool", "tool_call_id": call_id, "content": f"{found[number]} {mark}now{number}77"}
+        )
+    chat += [assistant(f"{mark}now577 {'as I said ' * 50}"), user("what else " * fill)]
+    return [*chat, assistant("\n".join(found))]
+
+
+@pytest.fixture
+def order_file(tmp_path: Path) -> Path:
+    """Write one."""
+    path = tmp_path / "orders.json"
+    path.write_text(json.dumps(order_chat()), encoding="utf-8")
+    return path
+
+
+def run_uses(*arguments: str | Path) -> Result:
+    """Run the command with room for the last question alone."""
+    return run(*arguments, "--policy", "sliding_window", "--budget", "1050")
+
+
+def test_too_few_uses_fail_and_results_are_named_by_id(order_file: Path) -> None:
+    """Of seven uses one is taken at once; the six ids of six results are not in view any more."""
+    found = run_uses(order_file, "--min-uses", "0.97")
+    assert found.exit_code == 1
+    ids = ", ".join(f"1 of call_{number}" for number in range(5))
+    said = "sliding_window has lost 6 of 7 uses, 14.3% are in view, and --min-uses is 0.97"
+    assert f"trimtab: {said}; lost: {ids}, and others of 1 more result\n" in found.stderr
+    assert f"{said}; lost: {ids}, and others of 1 more result" in json.loads(found.stdout)["failed"]
+    assert run_uses(order_file, "--min-uses", "0.14", "--min-needs", "0.14").exit_code == 0
+
+
+def test_too_few_needs_fail(order_file: Path) -> None:
+    """They have no ids: anything earlier may have had them."""
+    found = run_uses(order_file, "--min-needs", "0.15")
+    assert found.exit_code == 1
+    said = "trimtab: sliding_window has lost 6 of 7 needs, 14.3% are in view, and --min-needs is 0.15\n"
+    assert said in found.stderr
+
+
+def test_a_baseline_that_loses_uses_fails_nothing(order_file: Path) -> None:
+    """Thresholds are of what is asked for."""
+    asked = [order_file, "--baseline", "sliding_window", "--budget", "1050", "--min-uses", "1"]
+    assert run(*asked).exit_code == 0
+    assert run(*asked, "--policy", "none").exit_code == 0
+
+
+def test_results_of_many_recordings_are_named_with_theirs(tmp_path: Path) -> None:
+    """The largest losses first."""
+    path = tmp_path / "orders.jsonl"
+    chats = [order_chat("A-"), order_chat("B-", fill=1)]
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in chats), encoding="utf-8")
+    found = run_uses(path, "--min-uses", "0.97")
+    assert "has lost 6 of 14 uses, 57.1% are in view" in found.stderr
+    assert f"1 of A-call_0 in {path}, line 1" in found.stderr
+    assert "B-call" not in found.stderr
+
+
+def test_recordings_without_results_have_no_uses(file: Path) -> None:
+    """A threshold that nothing can pass is no threshold."""
+    found = run(file, "--policy", "none", "--min-uses", "0.5", "--min-needs", "0.5")
+    assert found.exit_code == 1
+    assert "none: no message of the model has a detail from results, and --min-uses is 0.5" in found.stderr
+    assert "none: no message of the model has a detail from anything earlier" in found.stderr
+    assert run(file, "--min-uses", "1.5").exit_code == 2
+
+
+def test_lost_uses_are_listed_for_programs(order_file: Path) -> None:
+    """With each recording, in the order in which they were taken."""
+    data = json.loads(run_uses(order_file).stdout)
+    [recording] = data["recordings"]
+    [total], [one] = data["policies"][1:], recording["policies"][1:]
+    assert total["uses"]["lost"] == 6
+    lost = one["uses"]["uses_lost"]
+    assert [use["text"] for use in lost] == [f"ORD-{number}7731" for number in range(6)]
+    assert [use["result"] for use in lost] == [f"call_{number}" for number in range(6)]
+    assert {use["tool"] for use in lost} == {"lookup"}
+    assert total["uses"]["by_tool"] == {"lookup": {"sought": 7, "lost": 6}}

@@ -60,11 +60,17 @@ def exact_counter(operations: Operations | None = None) -> TextCounter:
     return TextCounter(noted, name="o200k", exact=True)
 
 
-def operations_of(call: Callable[[TextCounter], Any]) -> Operations:
-    """Run a call on a fresh counter and count what it does; a raised error ends it like an answer."""
+def operations_of(call: Callable[[TextCounter], Any], *, files: tuple[str, ...] = ("",)) -> Operations:
+    """Run a call on a fresh counter and count what it does; a raised error ends it like an answer.
+
+    Args:
+        call: The call.
+        files: Lines are counted in these files of the package alone, or in folders.
+    """
     operations = Operations()
     counter = exact_counter(operations)
     ours: dict[CodeType, bool] = {}
+    counted = tuple(str(Path(PACKAGE, file)) for file in files)
 
     def on_line(_frame: FrameType, event: str, _arg: object) -> Any:
         if event == "line":
@@ -75,7 +81,7 @@ def operations_of(call: Callable[[TextCounter], Any]) -> Operations:
         code = frame.f_code
         known = ours.get(code)
         if known is None:
-            known = ours[code] = code.co_filename.startswith(PACKAGE)
+            known = ours[code] = code.co_filename.startswith(counted)
         return on_line if known else None
 
     before = sys.gettrace()

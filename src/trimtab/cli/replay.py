@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -183,6 +184,18 @@ _checks = together(
         help="Fail if a smaller share of --canaries, or of what --lost finds, is in view at the end.",
     ),
     click.option(
+        "--min-uses",
+        type=Number("a number from 0 to 1", lambda share: 0 <= share <= 1),
+        metavar="SHARE",
+        help="Fail if a smaller share of the details that the model takes from results is in view.",
+    ),
+    click.option(
+        "--min-needs",
+        type=Number("a number from 0 to 1", lambda share: 0 <= share <= 1),
+        metavar="SHARE",
+        help="Fail if a smaller share of the details that the model takes from the request is in view.",
+    ),
+    click.option(
         "--no-invalid", is_flag=True, help="Fail if a provider would refuse a call, or nothing can be sent."
     ),
     click.option(
@@ -199,6 +212,7 @@ Examples:
   trimtab replay 'chats/*.json' --budget 8k --policy a.toml --chart costs.html
   trimtab replay spans.json --budget 32k --policy a.toml --max-cost-ratio 0.5
   trimtab replay chat.json --budget 8k --policy a.toml --canaries 20
+  trimtab replay chat.json --budget 8k --policy a.toml --min-uses 0.97
   trimtab replay --store chats.db --id ada --budget 4k --policy session
 """
 
@@ -239,7 +253,7 @@ def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> 
     done = [one for one in found if one.error is None]
     totals = [reduce(add, column) for column in zip(*(one.results for one in done), strict=True)]
     checked = [one for one, word in zip(totals, words, strict=False) if word in asked]
-    failed = list(_failures(checked, totals[0], given)) if totals else []
+    failed = list(_failures(checked, totals[0], done, given)) if totals else []
     if totals or output == "json":
         told = [*(f"{one.label}: {one.error}" for one in found if one.error is not None), *failed]
         click.echo(_answer(totals, done, told, job, output=output, calls=given["calls"]), nl=False)
@@ -397,7 +411,9 @@ def _tell(found: Iterator[_Found], progress: Progress) -> Iterator[_Found]:
     progress.clear()
 
 
-def _failures(checked: Sequence[Replayed], first: Replayed, given: Mapping[str, Any]) -> Iterator[str]:
+def _failures(
+    checked: Sequence[Replayed], first: Replayed, done: Sequence[_Found], given: Mapping[str, Any]
+) -> Iterator[str]:
     """Say which thresholds are passed."""
     for one in checked:
         ratio, most = one.cost_ratio(first), given["max_cost_ratio"]
@@ -413,6 +429,7 @@ def _failures(checked: Sequence[Replayed], first: Replayed, given: Mapping[str, 
         elif least is not None and share is not None and share < least:
             yield f"{one.policy} has {share:.1%} of the evidence in view, and --min-evidence is {least:g}"
         yield from _lost_too_much(one, given)
+        yield from _lost_uses(one, done, given)
 
 
 def _lost_too_much(one: Replayed, given: Mapping[str, Any]) -> Iterator[str]:
@@ -424,6 +441,40 @@ def _lost_too_much(one: Replayed, given: Mapping[str, Any]) -> Iterator[str]:
         total = one.survival.total
         said = f"{one.policy} has lost {total.lost:,} of {total.sought:,} texts of users"
         yield f"{said}, {share:.1%} are in view, and --min-survival is {least:g}"
+
+
+_MOST_RESULTS = 5
+"""Results that are named where uses of them are lost."""
+
+
+def _lost_uses(one: Replayed, done: Sequence[_Found], given: Mapping[str, Any]) -> Iterator[str]:
+    """Say where too little is in view of what the model's messages took, and of which results."""
+    for word, where, tally in (
+        ("uses", "results", one.uses.total),
+        ("needs", "anything earlier", one.uses.needs),
+    ):
+        share, least = tally.share, given[f"min_{word}"]
+        if least is not None and share is None:
+            none = f"no message of the model has a detail from {where}"
+            yield f"{one.policy}: {none}, and --min-{word} is {least:g}"
+        elif least is not None and share is not None and share < least:
+            said = f"{one.policy} has lost {tally.lost:,} of {tally.sought:,} {word}, {share:.1%} are in view"
+            named = f"; lost: {_results_lost(one.policy, done)}" if word == "uses" else ""
+            yield f"{said}, and --min-{word} is {least:g}{named}"
+
+
+def _results_lost(policy: str, done: Sequence[_Found]) -> str:
+    """Name the results of which most uses are lost, by the ids of their calls."""
+    counts = Counter[str]()
+    for found in done:
+        where = f" in {found.label}" if len(done) > 1 else ""
+        for played in found.results:
+            if played.policy == policy:
+                names = (use.result or f"{use.tool or 'a tool'} without an id" for use in played.uses.lost)
+                counts.update(f"{name}{where}" for name in names)
+    named = ", ".join(f"{count:,} of {name}" for name, count in counts.most_common(_MOST_RESULTS))
+    more = len(counts) - _MOST_RESULTS
+    return named + (f", and others of {plural(more, 'more result')}" if more > 0 else "")
 
 
 def _answer(

@@ -1,7 +1,8 @@
 """Replay: what a policy costs and loses, measured on recorded conversations.
 
 A recording is played call by call: what is sent, how much of it a prompt cache serves, what that costs, what
-is evicted, whether the evidence for the next answer is in view, and which rules and exact values are not.
+is evicted, whether the evidence for the next answer is in view, which rules and exact values are not, and
+what the recorded answers took from messages and results that are not.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from trimtab.replay.chart import chart_page
 from trimtab.replay.play import replay
 from trimtab.replay.policies import PolicyLike
 from trimtab.replay.record import Canary, ModelCall, Question, Recording, read_recording, read_recordings
-from trimtab.replay.results import CallRow, Evidence, Replayed, Survival, Tally, Totals
+from trimtab.replay.results import CallRow, Evidence, Replayed, Survival, Tally, Totals, Use, Uses
 from trimtab.replay.table import replay_table
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
     "Survival",
     "Tally",
     "Totals",
+    "Use",
+    "Uses",
     "chart_page",
     "find_canaries",
     "plant_canaries",

@@ -18,6 +18,7 @@ from trimtab.replay.table import (
     notes_of,
     rooms_in,
     subject_of,
+    use_cells,
     wrongs_of,
 )
 from trimtab.report.html import colour, document, part, safe, sign
@@ -113,6 +114,7 @@ def chart_page(
             *_wrong_calls(groups),
             *_evidence_bars(totals),
             *_lost_table(totals),
+            *_use_table(totals),
             *_recordings(groups, max_recordings),
         ]
     )
@@ -160,6 +162,8 @@ def _verdict(totals: Sequence[Replayed]) -> str:
     evicts = f"It evicts {_evictions(best)} messages per call"
     total = best.survival.total
     lost += f"; {total.lost:,} of {plural(total.sought, 'text')} of users lost" if total.sought else ""
+    used = best.uses.total
+    lost += f"; {used.lost:,} of {plural(used.sought, 'use')} lost" if used.lost else ""
     evicts += f", {safe(first.policy)} {_evictions(first)}{lost}." if best is not first else f"{lost}."
     head = f"Cheapest of those that send every call: {names}{told}."
     flawed = [f"“{safe(one.policy)}” {' and '.join(wrongs_of(one))}" for one in totals if not one.is_sound]
@@ -187,7 +191,7 @@ def _table(totals: Sequence[Replayed]) -> str:
     rows.sort(key=lambda row: row[:3])
     heads = [
         word
-        for word in (*_COLUMNS, "summaries", "evidence", "lost", *_FLAWS)
+        for word in (*_COLUMNS, "summaries", "evidence", "lost", "uses", "needs", *_FLAWS)
         if any(cells[word] not in ("", "-") for *_, cells in rows)
     ]
     written = []
@@ -286,18 +290,31 @@ def _evidence_bars(totals: Sequence[Replayed]) -> Iterator[str]:
 def _lost_table(totals: Sequence[Replayed]) -> Iterator[str]:
     """Say how many canaries are lost, by round and by kind: a row a policy."""
     cells = lost_cells(totals)
-    if not cells:
-        return
-    heads = list(dict.fromkeys(head for one in cells for head in one if head != "lost"))
+    if cells:
+        yield "<h2>Lost of what users say, word for word</h2>"
+        yield '<p class="note">By round, a fifth of the calls each; by kind at the end.</p>'
+        yield _rows_of(cells, "lost")
+
+
+def _use_table(totals: Sequence[Replayed]) -> Iterator[str]:
+    """Say how many uses are lost, by age and tool: a row a policy."""
+    cells = use_cells(totals)
+    if cells:
+        yield "<h2>Lost of what the model takes from results</h2>"
+        yield '<p class="note">By the calls since the newest result that has it, and by its tool.</p>'
+        yield _rows_of(cells, "uses lost")
+
+
+def _rows_of(cells: Sequence[Mapping[str, str]], name: str) -> str:
+    """Write a row for each policy, whose name is in one of the cells."""
+    heads = list(dict.fromkeys(head for one in cells for head, text in one.items() if text and head != name))
     rows = [
-        f"<tr><td>{sign(colour(place))}{safe(one['lost'])}</td>"
-        f"{''.join(_number(head, one.get(head, '')) for head in heads)}</tr>"
+        f"<tr><td>{sign(colour(place))}{safe(one[name])}</td>"
+        f"{''.join(_number(safe(head), one.get(head, '')) for head in heads)}</tr>"
         for place, one in enumerate(cells)
     ]
-    head = "".join(f'<th scope="col" class="n">{word}</th>' for word in heads)
-    yield "<h2>Lost of what users say, word for word</h2>"
-    yield '<p class="note">By round, a fifth of the calls each; by kind at the end.</p>'
-    yield (
+    head = "".join(f'<th scope="col" class="n">{safe(word)}</th>' for word in heads)
+    return (
         f'<table class="policies"><thead><tr><th scope="col">policy</th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table>"
     )

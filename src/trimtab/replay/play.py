@@ -24,6 +24,7 @@ from trimtab.replay.policies import PolicyLike, name_of, player_for
 from trimtab.replay.record import Messages, ModelCall, goes_on, read_recording
 from trimtab.replay.results import CallRow, Replayed, totals_of
 from trimtab.replay.survival import Watch
+from trimtab.replay.uses import UseWatch
 from trimtab.report.text import extremes
 from trimtab.session.messages import RECALL_TAG
 from trimtab.strategies import CUT_MARKER
@@ -101,7 +102,7 @@ def replay(
         )
     stage = _Stage(setting=setting, sizing=sizing, prices=prices, cache=PromptCache(prices))
     player = player_for(policy, setting)
-    witness, watch = Witness(recording, player), Watch(recording)
+    witness, watch, uses = Witness(recording, player), Watch(recording), UseWatch(recording)
     rows = []
     limit_tokens = setting.limit_tokens()
     for index, call in enumerate(recording.calls):
@@ -113,6 +114,7 @@ def replay(
         except BudgetExceededError as error:
             row = CallRow(index=index, given_messages=len(call.messages), refused=str(error))
         watch.look(index, call, view)
+        uses.look(index, call, view)
         is_over, evidence = stage.passes(call, limit_tokens), witness.look(index, call, view)
         meter.reset()  # of summaries for questions that are no calls
         rows.append(replace(row, over_before=is_over, evidence=evidence))
@@ -128,6 +130,7 @@ def replay(
         rooms=extremes(row.limit_tokens for row in rows if row.limit_tokens is not None),
         dollars=_dollars(prices, rows),
         survival=watch.survival(),
+        uses=uses.uses(),
     )
 
 

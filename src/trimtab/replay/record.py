@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
 from typing import Any, TypeAlias
 
 from trimtab._shared.checks import BODY_KEYS, is_number, is_whole
@@ -33,6 +34,8 @@ class ModelCall:
         tools: Tool schemas.
         time: When it was made, in seconds on any clock; None: unknown.
         cold: Whether the provider's cache was empty, if a bill says so; None: the time decides.
+        answer: What the model answered, where messages are recorded behind the call; otherwise the next call
+            says it, if it goes on from this one.
     """
 
     messages: Messages
@@ -40,6 +43,7 @@ class ModelCall:
     tools: Any = None
     time: float | None = None
     cold: bool | None = None
+    answer: Messages = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,9 +357,17 @@ def _calls(
             system=None if lead else system,
             tools=tools,
             time=times[at - 1] if times else None,
+            answer=_answer(messages, form, at, end),
         )
-        for at in _borders(messages, form, is_asked=is_asked)
+        for at, end in pairwise([*_borders(messages, form, is_asked=is_asked), len(messages)])
     ]
+
+
+def _answer(messages: Messages, form: Format, start: int, stop: int) -> list[Any]:
+    """List what the model said right behind a call."""
+    places = range(start, stop)
+    said = takewhile(lambda at: form.kind(entry_of(messages, at)) == "assistant", places)
+    return [messages[at] for at in said]
 
 
 def _borders(messages: Messages, form: Format, *, is_asked: bool) -> Iterator[int]:

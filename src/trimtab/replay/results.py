@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from trimtab.report.text import extremes, plain, plural
@@ -46,15 +46,22 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many canaries of one kind were in view word for word at the end of a round.
+    """How many texts were looked for in what was sent, and how many are lost.
+
+    They are canaries, at the end of a round, or details that an answer takes.
 
     Args:
-        sought: Those that had been said by then.
+        sought: Those that were looked for.
         lost: Those of them that are nowhere in what was sent.
     """
 
     sought: int = 0
     lost: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """The share that is in what was sent; None: nothing was looked for."""
+        return (self.sought - self.lost) / self.sought if self.sought else None
 
     def __add__(self, other: Tally) -> Tally:
         """Sum up both."""
@@ -93,18 +100,14 @@ class Survival:
     @property
     def share(self) -> float | None:
         """The share that is in view at the last call; None: there are no canaries."""
-        total = self.total
-        return (total.sought - total.lost) / total.sought if total.sought else None
+        return self.total.share
 
     def __add__(self, other: Survival) -> Survival:
         """Sum up both, round by round."""
         if not (self.rounds and other.rounds):
             return replace(self if self.rounds else other, lost=())
         return Survival(
-            rounds=tuple(
-                {kind: one.get(kind, Tally()) + two.get(kind, Tally()) for kind in {**one, **two}}
-                for one, two in zip(self.rounds, other.rounds, strict=True)
-            )
+            rounds=tuple(_both_tallies(one, two) for one, two in zip(self.rounds, other.rounds, strict=True))
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,6 +118,100 @@ class Survival:
             "rounds": [{kind: asdict(tally) for kind, tally in one.items()} for one in self.rounds],
             "canaries_lost": [asdict(one) for one in self.lost],
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """A detail that a message of the model has from a result, and from nowhere else.
+
+    Args:
+        text: The detail.
+        kind: "identifier", "number", "path" or "line".
+        call: Index of the call that the message answers.
+        age: Number of calls that have had the newest result with it, this one included.
+        tool: The tool that gave this result; "" if unknown.
+        result: Id of the call of the tool; "" if unknown.
+    """
+
+    text: str
+    kind: str
+    call: int
+    age: int
+    tool: str = ""
+    result: str = ""
+
+
+_AGES = ((1, "next call"), (5, "2–5 calls"), (20, "6–20 calls"))
+"""The ages of a use that are told apart, each with the largest it has; all others are older."""
+_OLDEST = "over 20 calls"
+AGE_WORDS = (*(word for _, word in _AGES), _OLDEST)
+
+
+def age_word(age: int, /) -> str:
+    """Return the word for an age, of those that are told apart."""
+    return next((word for most, word in _AGES if age <= most), _OLDEST)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uses:
+    """How much of what the model took from the request was in view when it did.
+
+    A use is a detail that the model writes for the first time and that only results had: an identifier, a
+    number of three digits or more, a path or a line. A need is a detail that anything earlier had.
+
+    Args:
+        by_tool: A tally of uses by the tool that gave the result.
+        by_age: The same by the number of calls since the result.
+        by_kind: The same by kind of detail.
+        needs: A tally of needs.
+        lost: The uses that were not in view; of several recordings none is listed.
+    """
+
+    by_tool: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
+    by_age: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
+    by_kind: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
+    needs: Tally = Tally()
+    lost: tuple[Use, ...] = ()
+
+    @property
+    def total(self) -> Tally:
+        """The tally of all uses."""
+        return sum(self.by_kind.values(), Tally())
+
+    @property
+    def share(self) -> float | None:
+        """The share of uses that was in view; None: there are none."""
+        return self.total.share
+
+    @property
+    def needs_share(self) -> float | None:
+        """The share of needs that was in view; None: there are none."""
+        return self.needs.share
+
+    def __add__(self, other: Uses) -> Uses:
+        """Sum up both."""
+        by_age = _both_tallies(self.by_age, other.by_age)
+        return Uses(
+            by_tool=_both_tallies(self.by_tool, other.by_tool),
+            by_age={word: by_age[word] for word in AGE_WORDS if word in by_age},
+            by_kind=_both_tallies(self.by_kind, other.by_kind),
+            needs=self.needs + other.needs,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, including shares."""
+        groups = {"by_tool": self.by_tool, "by_age": self.by_age, "by_kind": self.by_kind}
+        return {
+            "share": self.share,
+            **asdict(self.total),
+            **{name: {key: asdict(one) for key, one in group.items()} for name, group in groups.items()},
+            "needs": {"share": self.needs_share, **asdict(self.needs)},
+            "uses_lost": [asdict(one) for one in self.lost],
+        }
+
+
+def _both_tallies(one: Mapping[str, Tally], other: Mapping[str, Tally]) -> dict[str, Tally]:
+    return {key: one.get(key, Tally()) + other.get(key, Tally()) for key in {**one, **other}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,6 +404,7 @@ class Replayed:
             and empty if no room was given.
         dollars: The price in dollars; None if the price of the model is unknown.
         survival: How many of the recording's canaries were in view.
+        uses: How much of what the model's messages took from earlier ones was in view.
     """
 
     policy: str
@@ -319,6 +417,7 @@ class Replayed:
     rooms: tuple[int, ...] = ()
     dollars: float | None = None
     survival: Survival = Survival()
+    uses: Uses = Uses()
 
     def __add__(self, other: Replayed) -> Replayed:
         """Join what was found of other recordings under the same policy; rows of calls are left behind."""
@@ -332,6 +431,7 @@ class Replayed:
             rooms=extremes(self.rooms + other.rooms),
             dollars=_both(self.dollars, other.dollars),
             survival=self.survival + other.survival,
+            uses=self.uses + other.uses,
         )
 
     @property
@@ -363,6 +463,7 @@ class Replayed:
             "rooms": list(self.rooms),
             "dollars": self.dollars,
             "survival": self.survival.to_dict(),
+            "uses": self.uses.to_dict(),
             "calls": [row.to_dict() for row in self.calls],
         }
 

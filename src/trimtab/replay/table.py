@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ def replay_table(results: Sequence[Replayed], /) -> str:
         >>> print(replay_table(found).partition("  tokens")[0])
           policy          calls
     """
-    tables = [[cells_of(one, results[0]) for one in results], lost_cells(results)]
+    tables = [[cells_of(one, results[0]) for one in results], lost_cells(results), use_cells(results)]
     notes = [f"  {note}" for note in notes_of(results)]
     return "\n\n".join("\n".join(lines) for lines in (*map(_lines, tables), notes) if lines)
 
@@ -76,6 +77,8 @@ def cells_of(one: Replayed, first: Replayed, /) -> dict[str, str]:
         "retold": _some(found.retold),
         "of": _some(found.sought),
         "lost": _loss(one.survival.total),
+        "uses": _share(one.uses.share),
+        "needs": _share(one.uses.needs_share),
     }
 
 
@@ -94,8 +97,42 @@ def lost_cells(results: Sequence[Replayed], /) -> list[dict[str, str]]:
     ]
 
 
-def _loss(tally: Tally | None) -> str:
-    return f"{tally.lost:,}/{tally.sought:,}" if tally and tally.sought else ""
+_MOST_TOOLS = 4
+"""Tools that have a column: those whose results are used most."""
+
+
+def use_cells(results: Sequence[Replayed], /) -> list[dict[str, str]]:
+    """Write how many uses are lost, by age and by tool; nothing where none is."""
+    if not any(one.uses.total.lost for one in results):
+        return []
+    ages = dict.fromkeys(age for one in results for age in one.uses.by_age)
+    sought = Counter[str]()
+    for one in results:
+        sought.update({tool: tally.sought for tool, tally in one.uses.by_tool.items()})
+    tools = [tool for tool, _ in sought.most_common()]
+    few = tools if len(tools) <= _MOST_TOOLS + 1 else tools[:_MOST_TOOLS]
+    return [
+        {
+            "uses lost": plain(one.policy)[:40],
+            **{age: _loss(one.uses.by_age.get(age)) for age in ages},
+            **{f"of {_tool(tool)}": _loss(one.uses.by_tool.get(tool)) for tool in few},
+            "of other tools": _loss(*(one.uses.by_tool.get(tool) for tool in tools[len(few) :])),
+        }
+        for one in results
+    ]
+
+
+def _tool(name: str) -> str:
+    return plain(name)[:24] if name else "unknown tools"
+
+
+def _loss(*tallies: Tally | None) -> str:
+    lost = sum(one.lost for one in tallies if one)
+    sought = sum(one.sought for one in tallies if one)
+    return f"{lost:,}/{sought:,}" if sought else ""
+
+
+_USES = "uses, needs: details that the model takes from results alone, or from anything earlier, in view then"
 
 
 def notes_of(results: Sequence[Replayed], /) -> list[str]:
@@ -109,6 +146,7 @@ def notes_of(results: Sequence[Replayed], /) -> list[str]:
         _of_calls(results),
         *_costs(results),
         *([lost] if has_canaries else []),
+        *([_USES] if any(one.uses.needs.sought for one in results) else []),
     ]
 
 
