@@ -29,7 +29,7 @@ from trimtab.strategies.results import (
     keep_for,
     named_results,
     result_part,
-    tools_in_unit,
+    tools_in,
 )
 
 __all__ = ["ClampResults"]
@@ -194,9 +194,10 @@ class ClampResults:
         count: CountText | None = None
         large, passes = self._large(request, share, above, room if self.texts else None)
         offered = bool(large) and request.offers_reading
+        tools = tools_in(history, (unit for unit, _ in large))
         for unit, index in large:
             count = count or text_size(request.sizes, history.format)
-            slots, keeps = self._slots(request, unit, index)
+            slots, keeps = self._slots(request, unit, index, tools)
             cut = clamp_texts(
                 history.format,
                 slots,
@@ -212,7 +213,11 @@ class ClampResults:
         return edits, passes
 
     def _slots(
-        self, request: EvictionRequest, unit: Unit, index: int
+        self,
+        request: EvictionRequest,
+        unit: Unit,
+        index: int,
+        tools: Mapping[tuple[int, int | None], str],
     ) -> tuple[list[TextSlot], Mapping[int | None, Keep]]:
         """List the texts of a message that may be cut, and what stays of each result, by its part."""
         history = request.history
@@ -220,7 +225,6 @@ class ClampResults:
         parts = {result_part(history.format, slot) for slot in slots if slot.is_result}
         if not parts:
             return slots, {}
-        tools = tools_in_unit(history, unit)
         names = {part: tools.get((index, part)) for part in parts}
         may = [
             slot

@@ -353,16 +353,17 @@ def _results_in(history: History, index: int) -> list[int | None]:
 
 def _reads_results(request: EvictionRequest) -> bool:
     """Tell whether a result was read again: mostly none was, and nothing more is asked of messages."""
-    history = request.history
+    history, seen = request.history, 0
     names = history.format.tool_names
-    return any(
-        READ_RESULT in names(message).values()
-        for first, stop, *_ in request.told
-        for kind, message in zip(
-            history.kinds(first, stop), history.messages_between(first, stop), strict=True
-        )
-        if kind == "assistant"
-    )
+    for first, stop, *_ in request.told:
+        start = max(first, seen)  # units may lie one in the other
+        if start >= stop:
+            continue
+        seen = stop
+        calls = zip(history.kinds(start, stop), history.messages_between(start, stop), strict=True)
+        if any(READ_RESULT in names(message).values() for kind, message in calls if kind == "assistant"):
+            return True
+    return False
 
 
 def _tools_answered(request: EvictionRequest) -> dict[tuple[int, int | None], str]:

@@ -101,14 +101,14 @@ def result_part(format: Format, slot: TextSlot) -> int | None:
     return part_of(slot.path)
 
 
-def tools_in_unit(history: History, unit: Unit, /) -> dict[tuple[int, int | None], str]:
-    """Map the results of a unit, by message and part, to the names of the tools that gave them.
+def tools_in(history: History, units: Iterable[Unit], /) -> dict[tuple[int, int | None], str]:
+    """Map the results of some units, by message and part, to the names of the tools that gave them.
 
     Args:
         history: The conversation.
-        unit: The unit.
+        units: The units; each is looked at once.
     """
-    return tools_near(history, [unit.indices])
+    return tools_near(history, {id(unit): unit.indices for unit in units}.values())
 
 
 def tools_near(history: History, units: Iterable[Iterable[int]], /) -> dict[tuple[int, int | None], str]:
