@@ -103,6 +103,21 @@ CONTEXTS: list[tuple[dict[str, Any], Context]] = [
         block(strategy=ClearToolResults(placeholder="")),
     ),
     (
+        {
+            "blocks": [
+                {
+                    "name": "b",
+                    "strategy": {
+                        "kind": "clamp_results",
+                        "max_tokens": 9,
+                        "keep": {"grep": "start", "*": "end"},
+                    },
+                }
+            ]
+        },
+        Context().add("b", None, strategy=ClampResults(max_tokens=9, keep={"*": "end", "grep": "start"})),
+    ),
+    (
         {"blocks": [{"name": "b", "strategy": {"kind": "clamp_results", "max_ratio": 0.25}}]},
         block(strategy=ClampResults(max_ratio=0.25)),
     ),
@@ -416,6 +431,22 @@ BROKEN: list[tuple[Any, str]] = [
     ([], "a policy is a table, not []"),
     ({"bugdet": 5}, "no key is called 'bugdet'; the keys are: schema, model,"),
     ({"schema": 2}, "schema is 1, not 2"),
+    *(
+        (
+            {"blocks": [{"name": "b", "strategy": {"kind": "clamp_results", "max_tokens": 9, "keep": keep}}]},
+            why,
+        )
+        for keep, why in (
+            (
+                "strat",
+                "blocks[0].strategy.keep is 'start', 'both' or 'end', or a table of these by the names",
+            ),
+            (["start"], "blocks[0].strategy.keep is 'start', 'both' or 'end', or a table of these by the"),
+            ({"grep": "ends"}, "blocks[0].strategy.keep.grep is 'start', 'both' or 'end', not 'ends'"),
+            ({"grep": 3}, "blocks[0].strategy.keep.grep is 'start', 'both' or 'end', not 3"),
+            ({"": "end"}, "blocks[0].strategy.keep is 'start', 'both' or 'end', or a table of these by the"),
+        )
+    ),
     ({"schema": True}, "schema is 1, not True"),
     ({"model": 5}, "model is the name of a model that is not empty, not 5"),
     ({"model": ""}, "model is the name of a model that is not empty, not ''"),

@@ -124,6 +124,10 @@ STRATEGIES: list[tuple[dict[str, Any], Strategy]] = [
     ),
     ({"kind": "clamp_results", "max_tokens": 40}, ClampResults(max_tokens=40)),
     (
+        {"kind": "clamp_results", "max_tokens": 40, "keep": {"grep": "start"}},
+        ClampResults(max_tokens=40, keep={"grep": "start"}),
+    ),
+    (
         {"kind": "clamp_results", "max_ratio": 0.25, "texts": True},
         ClampResults(max_ratio=0.25, texts=True),
     ),

@@ -325,6 +325,7 @@ STAYING = {
 }
 HOLDING = {
     "recall tool": (lambda: session_of().recall_tool(), r"session\.snapshot"),
+    "result tool": (lambda: session_of().result_tool(), r"session\.snapshot"),
     "method": (lambda: session_of().add, r"session\.snapshot"),
     "mapping": (lambda: {"chat": session_of()}, r"session\.snapshot"),
     "remote": (asked_by_client, r"RemoteCounter\.of"),

@@ -18,7 +18,7 @@ FLOORS = (
     ("conversation", "counting"),
     ("strategies", "budget"),
     ("_fitting",),
-    ("_fit", "context", "history", "telemetry"),
+    ("_fit", "context", "history", "results", "telemetry"),
     ("session", "policy", "summaries", "testing"),
     ("replay", "integrations"),
     ("batch", "inspector"),

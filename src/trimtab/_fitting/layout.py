@@ -635,7 +635,7 @@ def _parts(
     unread = _unread(format, lists)
     source_unread = unread if removals.keeps_all else _unread(format, sources)
     parts: list[Part] = []
-    followed, leaderless, sized = False, False, partial(_sizes_of_part, counter, Base())
+    followed, leaderless, sized = False, False, partial(_sizes_of_part, counter, Base(), policy.tools)
     for at in range(len(blocks) - 1, -1, -1):
         block, rest, source = blocks[at], taken[at][1], sources[at]
         opener = opener_of(read(list(lists[at]))) if leaderless else []
@@ -674,13 +674,14 @@ def _parts(
 
 
 def _sizes_of_part(
-    counter: Any, base: Base, messages: list[Any], joint: Joint | None, unread: range
+    counter: Any, base: Base, tools: Any, messages: list[Any], joint: Joint | None, unread: range
 ) -> Sizes:
     """Make the sizes of one block; the shares of all blocks have one base."""
     if joint is None:
         sizes = sizes_for(counter, messages, None, unread=unread)
     else:
         sizes = sizes_of(counter, messages, joint, unread=unread)
+    sizes.offered = tools
     if isinstance(sizes, Shares):
         sizes.base = base
     return sizes

@@ -41,8 +41,8 @@ Examples:
 def mcp(url: str, port: int | None, max_tokens: int) -> None:
     """Serve the sessions of a store over MCP.
 
-    Tools: fit and count for messages, recall to search a session. Resources: the sessions, each within
-    --max-tokens. The store is not changed.
+    Tools: fit and count for messages, recall to search a session, read_result for part of a tool result.
+    Resources: the sessions. --max-tokens limits each of them. The store is not changed.
 
     Over HTTP, a client sends the token from the environment variable TRIMTAB_MCP_TOKEN, or the one written to
     standard error.

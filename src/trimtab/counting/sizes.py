@@ -109,6 +109,9 @@ class Sizes:
     unread = range(0)
     """Messages the provider neither reads nor charges, since a compaction stands for them."""
 
+    offered: Any = None
+    """Of a part: the tools of the whole request, which are charged elsewhere."""
+
     def __init__(self, counter: AdditiveCounter, messages: list[Any], fixed: Fixed | None) -> None:
         self.counter: Any = counter
         self.messages = messages
@@ -127,6 +130,11 @@ class Sizes:
     def fixed(self) -> Fixed:
         """What stands beside the messages."""
         return self._fixed
+
+    @property
+    def tools(self) -> Any:
+        """The tools of the request; None if there are none."""
+        return self.offered if self._is_part else self._fixed.tools
 
     def leave_unread(self, unread: range, /) -> None:
         """Charge nothing for some messages, and for those the size again that were free before."""

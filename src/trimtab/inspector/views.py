@@ -373,7 +373,7 @@ def _fate(row: MessageRow, actions: Sequence[str], view: View, place: int | None
         if len(made) < 2 or place is None:
             return made[0] if made else "changed"
         text = text_in(view.format, view.fitted.messages[place])
-        return "cleared" if DEFAULT_PLACEHOLDER in text else "shortened" if _CUT in text else "changed"
+        return "cleared" if DEFAULT_PLACEHOLDER[:-1] in text else "shortened" if _CUT in text else "changed"
     words = {"summarized": "summarized", "pinned": "kept, pinned"}
     return words.get(kind_of(row), row.fate)
 

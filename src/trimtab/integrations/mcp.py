@@ -1,4 +1,4 @@
-"""An MCP server: tools `fit`, `count` and `recall`, and the sessions of a store as resources.
+"""An MCP server: tools `fit`, `count`, `recall` and `read_result`, and a store's sessions as resources.
 
 `trimtab mcp --store URL` runs it. The size of its answers is limited, because they take room in a client's
 window.
@@ -29,6 +29,7 @@ from trimtab.counting.estimate import estimate_tokens
 from trimtab.counting.shorten import shorten
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, UnknownNameError
 from trimtab.formats import Format, formats
+from trimtab.results.tool import AROUND_ABOUT, CALL_ID_ABOUT, LINES_ABOUT
 from trimtab.session import Session
 from trimtab.stores import Event, LoadRequest, Store
 from trimtab.stores.secrets import mask
@@ -71,11 +72,15 @@ RECALL_TOKENS = 1_000
 TEXT_TOKENS = 20
 """The least a text is cut to; messages for which less remains are left out."""
 
+_ROUNDS = 4
+"""How often a result is read again with less room, where it came out too large."""
+
 SESSIONS = "trimtab://sessions"
 
 ABOUT = (
     "trimtab fits conversations with language models into token budgets, and finds what earlier conversations"
-    " said. `recall` searches a stored session; the resource trimtab://sessions lists all sessions."
+    " said. `recall` searches a stored session, and `read_result` reads part of a tool result in it; the"
+    " resource trimtab://sessions lists all sessions."
 )
 
 Messages = Annotated[
@@ -181,7 +186,7 @@ def make_server(
     open_session: Callable[[str], Session] | None = None,
     token: str | None = None,
 ) -> MCPServer[Any]:
-    """Make a server with the tools `fit`, `count` and `recall`, and a store's sessions.
+    """Make a server with tools to fit, count, recall and read, and a store's sessions.
 
     It does not change the store. `server.run()` serves on standard input and output, `serve_http` on this
     machine.
@@ -377,6 +382,34 @@ class _Library:
         said = whole.model_copy(update={"text": part, "cut": len(part) < len(whole.text)})
         return RecallResult(found=[said], left_out=0, next_offset=more)
 
+    def read_result(
+        self,
+        session: Annotated[str, Field(description="Name of the session.")],
+        call_id: Annotated[str, Field(description=f"{CALL_ID_ABOUT} Or the id of a message.")],
+        lines: Annotated[str | None, Field(description=LINES_ABOUT)] = None,
+        around: Annotated[str | None, Field(description=AROUND_ABOUT)] = None,
+        max_tokens: Annotated[
+            int | None,
+            Field(
+                description="The most tokens that the answer may have. Without it they are"
+                f" {RECALL_TOKENS:,}, or fewer where the server gives no result so many."
+            ),
+        ] = None,
+    ) -> CallToolResult:
+        """Read part of an earlier tool result of a stored session: some lines, or what is around a word.
+
+        The first line says which part it is, the last how to go on. What is between is data, word for word.
+        """
+        asked = min(RECALL_TOKENS, self.max_tokens) if max_tokens is None else max_tokens
+        most_tokens, one = self._most("max_tokens", asked), self._session(session)
+        text, room_tokens = "", most_tokens
+        for _ in range(_ROUNDS):  # the session may count otherwise
+            text = one.read_result(call_id, lines=lines, around=around, max_tokens=room_tokens)
+            if (tokens := estimate_tokens(text)) <= most_tokens:
+                break
+            room_tokens = max(LEAST_TOKENS, room_tokens * most_tokens // tokens - 1)
+        return CallToolResult(content=[TextContent(type="text", text=_sendable(text))])
+
     # The resources.
 
     def sessions(self) -> str:
@@ -464,7 +497,7 @@ class _Server(MCPServer[Any]):
         super().__init__("trimtab", instructions=ABOUT, log_level="WARNING", **guard)
         self._library = library
         hints = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-        for tool in (library.fit, library.count, library.recall):
+        for tool in (library.fit, library.count, library.recall, library.read_result):
             self.add_tool(_tell(tool, _tool_error), description=inspect.getdoc(tool), annotations=hints)
         # A name may look like a path, and is none.
         free = ResourceSecurity(exempt_params={"id", "after"})
@@ -547,8 +580,13 @@ def _line(session: Session, event: Event) -> Said:
 
 
 def _told_by(form: Format, message: dict[str, Any]) -> str:
-    """Write a message as text; half of a pair of surrogates, which no text on a wire may have, as a mark."""
-    return form.transcript(message).encode("utf-8", "replace").decode()
+    """Write a message as text."""
+    return _sendable(form.transcript(message))
+
+
+def _sendable(text: str) -> str:
+    """Write half of a pair of surrogates, which no text on a wire may have, as a mark."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _within(said: Sequence[Said], most_tokens: int) -> list[Said]:

@@ -35,6 +35,7 @@ from trimtab.formats import formats
 from trimtab.models import CachePricing
 from trimtab.strategies import Strategy, StrategyKind
 from trimtab.strategies.data import ALIASES, CLASSES, PRESETS, option_names
+from trimtab.strategies.results import KEEPS
 from trimtab.strategies.scores import SCORE_NAMES, Weights
 
 Names = Collection[str] | None
@@ -147,7 +148,9 @@ def _is_finite(value: float) -> bool:
 # Kinds: what a value is read as, in words and in JSON Schema.
 
 
-_Kind: TypeAlias = "_Value | _Either | _Items | _Named | _Score | _MustKeep | _Counter | _Strategy | Table"
+_Kind: TypeAlias = (
+    "_Value | _Either | _Items | _Named | _Score | _MustKeep | _KeepByTool | _Counter | _Strategy | Table"
+)
 """`what` are its words behind "is"; `read` makes of a value what Python has, and `schema` says the same."""
 
 
@@ -425,6 +428,31 @@ _PATTERN = Table(
 )
 
 
+class _KeepByTool:
+    """What stays of a result that is cut: a word, or a table of these by the names of tools."""
+
+    what = "'start', 'both' or 'end', or a table of these by the names of tools"
+    _word = _choice(*KEEPS)
+
+    def read(self, value: object, at: Place, /) -> Any:
+        """Check every word."""
+        if not isinstance(value, Mapping):
+            if not isinstance(value, str) or value not in KEEPS:
+                raise at.wrong(self.what, value)
+            return value
+        for name, keep in value.items():
+            if not isinstance(name, str) or not name:
+                raise at.wrong(self.what, value)
+            self._word.read(keep, at.key(name))
+        return dict(value)
+
+    def schema(self, names: Names, /) -> Schema:
+        """List the words, and say that names may be any."""
+        word = self._word.schema(names)
+        by_tool = {"type": "object", "additionalProperties": dict(word), "propertyNames": {"minLength": 1}}
+        return {"anyOf": [word, by_tool]}
+
+
 class _Counter:
     """A counter in words, or by its name."""
 
@@ -591,7 +619,7 @@ _KINDS_OF_OPTIONS: Mapping[StrategyKind, Mapping[str, _Kind]] = {
         "room_weight": _Value("a number above 0", {"type": "number", "exclusiveMinimum": 0}),
         "expected_calls": _Either((_whole(1), _NULL)),
     },
-    StrategyKind.CLAMP_RESULTS: {"max_tokens": _whole(1), "max_ratio": _FRACTION},
+    StrategyKind.CLAMP_RESULTS: {"max_tokens": _whole(1), "max_ratio": _FRACTION, "keep": _KeepByTool()},
     StrategyKind.PRIORITY_BASED: {"score": _Score()},
     StrategyKind.RELEVANT: {"score": _Score(), "recent_ratio": _RATIO, "gap": _text("a text")},
     StrategyKind.CLEAR_TOOL_RESULTS: {

@@ -311,7 +311,7 @@ class Core:
         if ratio is None:
             return None
         if is_whole(budget_tokens, least=1):
-            return clamp_for(ratio, budget_tokens)
+            return clamp_for(ratio, budget_tokens, known.get("tools"))
         return self.options_of(known).clamp  # the budget is a context's
 
     def options_data(self) -> dict[str, Any]:

@@ -10,10 +10,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab.conversation.pairing import pair
+from trimtab.counting.shorten import CUT_MARKER
 from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import CountingError, FormatError
 from trimtab.formats import Dict, Format, Path, Structure, TextSlot, detect, leading_system, mapping_of
 from trimtab.formats.foreign import check_message
+from trimtab.formats.handles import call_text, is_safe_id
 from trimtab.formats.origin import OriginName, Origins, check_origin, lower
 from trimtab.session.options import Options
 from trimtab.session.plain import copy_plain, holds_texts
@@ -34,6 +36,9 @@ RECALL_TAG = "recalled"
 
 CLAMP_MARKER = "[text cut by trimtab; all of it: message {}]"
 """Marks the place in a view where a result was cut, with the id of its event for `Session.view_of`."""
+
+_READ_MARKER = f"{CUT_MARKER[:-1]}; all of it: {call_text('{}')}]"
+"""The same where the model has a tool that reads it: event ids are told apart where ids of calls are not."""
 
 # Signs that leave no trace on a screen, and that a model may read over: Default_Ignorable_Code_Point and
 # category Cf of Unicode 16, controls that are no blanks, lone surrogates.
@@ -179,6 +184,15 @@ class MessageReader:
         self._count_text = text_size(sizes_for(options.tokens_by, [], Fixed()), self.format)
 
     @property
+    def answer_tokens(self) -> int | None:
+        """How much of a result is shown whole, whatever the view holds; None: any is."""
+        return None if self._clamp is None else self._clamp.limit_tokens
+
+    def count_text(self, text: str, /) -> int:
+        """Count the tokens of one text, as is done to see whether it is too large."""
+        return self._count_text(text)
+
+    @property
     def system_apart(self) -> Any:
         """The system text, if the wire form keeps it outside the messages and no context has it."""
         options = self.options
@@ -273,6 +287,10 @@ class MessageReader:
         self.format.scan(messages, 0, len(messages), structure)
         return structure
 
+    def answers(self, message: Dict, /) -> tuple[tuple[str, int | None], ...]:
+        """Return the ids of the calls whose results a message has, each with its part; None: all of it."""
+        return tuple(self._structure([message]).answers.get(0, ()))
+
     def open_calls(self, messages: Iterable[Dict], /) -> tuple[str, ...]:
         """List the calls among the messages of a unit whose results are not there."""
         listed = list(messages)
@@ -357,7 +375,7 @@ class MessageReader:
             count=self._count_text,
             limit_tokens=clamp.limit_tokens,
             text_limit_tokens=clamp.text_limit_tokens,
-            marker=CLAMP_MARKER.format(id),
+            marker=(_READ_MARKER if clamp.offers_reading and is_safe_id(id) else CLAMP_MARKER).format(id),
         )
         return mapping_of(self.format.with_texts(message, cut)) if cut else message
 

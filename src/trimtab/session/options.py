@@ -47,6 +47,7 @@ from trimtab.errors import (
 )
 from trimtab.formats import Format, SystemLike, ToolSchema, format_of
 from trimtab.formats.foreign import check_message
+from trimtab.formats.handles import offers_reading
 from trimtab.models import Framing
 from trimtab.relevance.ranker import RankCall, RankerLike, check_ranker
 from trimtab.session.hooks import HooksLike, SessionHooks, hooks_by_name
@@ -88,6 +89,8 @@ class Clamp(NamedTuple):
     """What is shown of it."""
     text_limit_tokens: int | None = None
     """Other texts that are longer are cut, too; None: they are not cut."""
+    offers_reading: bool = False
+    """Whether the tools have one that reads the rest: then the marker says how."""
 
     @property
     def spares_newest(self) -> bool:
@@ -95,15 +98,16 @@ class Clamp(NamedTuple):
         return self.text_limit_tokens is not None
 
 
-def clamp_for(ratio: ResultRatio, whole_tokens: int, /) -> Clamp | None:
-    """Return what `max_result_ratio` means for a budget; None: no result is cut."""
+def clamp_for(ratio: ResultRatio, whole_tokens: int, tools: Any = None, /) -> Clamp | None:
+    """Return what `max_result_ratio` means for a budget and tools; None: no result is cut."""
     if ratio is None:
         return None
+    offered = offers_reading(tools)
     if ratio == "auto":
         shares = LARGE.shares(whole_tokens)
-        return None if shares is None else Clamp(shares[1], shares[0], whole_tokens)
+        return None if shares is None else Clamp(shares[1], shares[0], whole_tokens, offered)
     share_tokens = share_of(None, check_fraction("max_result_ratio", ratio), whole_tokens)
-    return Clamp(share_tokens, share_tokens)
+    return Clamp(share_tokens, share_tokens, None, offered)
 
 
 def session_budget(value: Any, counter: Any, tools: Any = None, /, *, model: str | None) -> Budget:
@@ -523,9 +527,9 @@ class Options(SessionOptions):
     @property
     def clamp(self) -> Clamp | None:
         """Which results a view shows cut; None: none."""
-        return clamp_for(
-            self.max_result_ratio, self.budget_tokens if self.context is None else self.constant_tokens
-        )
+        whole_tokens = self.budget_tokens if self.context is None else self.constant_tokens
+        elsewhere = None if self.context is None else self.context.policy.tools
+        return clamp_for(self.max_result_ratio, whole_tokens, self.tools or elsewhere)
 
     @property
     def over_limit(self) -> bool:

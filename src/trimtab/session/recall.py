@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from trimtab._shared.checks import check_whole
+from trimtab.counting.estimate import estimate_tokens
+from trimtab.counting.shorten import CUT_MARKER, shorten
 from trimtab.formats import Format
+from trimtab.formats.handles import call_text
 from trimtab.formats.origin import from_attribute, lower
 from trimtab.session.messages import RECALL_TAG
 from trimtab.stores import Event, Found
@@ -27,9 +32,10 @@ class RecallTool:
         ('recall', 'Nothing was found.')
     """
 
-    def __init__(self, session: Session, /, *, limit: int = 5) -> None:
+    def __init__(self, session: Session, /, *, limit: int = 5, max_tokens: int | None = None) -> None:
         self._session = session
         self._limit = limit
+        self._max_tokens = None if max_tokens is None else check_whole("max_tokens", max_tokens, least=1)
         # Frameworks make a tool of a function, and read these.
         self.__name__ = "recall"
         self.__doc__ = _ABOUT
@@ -80,7 +86,9 @@ class RecallTool:
         Then say what was not searched.
         """
         form = self._session.format
-        texts = (one.data["text"] if one.kind == "fact" else form.transcript(one.message) for one in events)
+        texts = [one.data["text"] if one.kind == "fact" else form.transcript(one.message) for one in events]
+        if self._max_tokens is not None:
+            texts = _within(texts, events, self._max_tokens)
         marked = (
             f'<{RECALL_TAG} of="{event.kind} {event.version}"{_from(form, event)} by="trimtab">\n'
             f"{escape(text, quote=False)}\n</{RECALL_TAG}>"
@@ -88,6 +96,20 @@ class RecallTool:
         )
         said = "\n".join(marked) or "Nothing was found."
         return said if events.complete is not False else f"{said}\n{not_all(events)}"
+
+
+def _within(texts: Sequence[str], events: Sequence[Event], max_tokens: int) -> list[str]:
+    """Cut the longest texts down to one size, so that all have room; each says how to read the rest."""
+    cut, sizes = list(texts), [estimate_tokens(text) for text in texts]
+    room = max_tokens
+    for rank, at in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
+        share = max(1, room // (len(sizes) - rank))
+        marker = f"{CUT_MARKER[:-1]}; all of it: {call_text(events[at].id)}]"
+        cut[at] = shorten(
+            texts[at], share, count=estimate_tokens, keep="both", marker=marker, size_tokens=sizes[at]
+        ) or (marker if sizes[at] > share else texts[at])
+        room -= min(sizes[at], share)
+    return cut
 
 
 def not_all(events: Found) -> str:

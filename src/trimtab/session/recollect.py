@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from heapq import nlargest
 
 from trimtab._shared.checks import check_whole
@@ -34,6 +36,7 @@ from trimtab.session.recollection import (
     recalled_data,
     unit_text,
 )
+from trimtab.session.view import cut_by_fit
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, Found, LoadRequest, SearchRequest, searchable_text
 from trimtab.stores.search import fact_key
@@ -81,7 +84,8 @@ def recall_messages(core: Core, query: str, limit: int) -> Steps[Found]:
     terms = question_terms(query)
     if not terms or not working_set.version:
         return Found()
-    return (yield from _rank(core, working_set, query, terms, limit=limit, after=0, facts=True))
+    cut = cut_by_fit(working_set)
+    return (yield from _rank(core, working_set, query, terms, limit=limit, after=0, facts=True, cut=cut))
 
 
 def _by_handle(core: Core, query: str) -> Steps[Event | None]:
@@ -105,14 +109,21 @@ def _rank(
     limit: int,
     after: int,
     facts: bool = False,
+    cut: Mapping[int, Dict] | None = None,
 ) -> Steps[Found]:
-    """List messages, and facts if asked, that are out of view and newer than a version, the best first."""
+    """List messages, and facts if asked, that are out of view and newer than a version, the best first.
+
+    `cut` are messages in view as they are shown, where a fit has to cut them: then of one that is cut each
+    place of a term counts. With None, for what is recalled into a view and is cut there as well, only terms
+    count that the view has nowhere in it.
+    """
     options = core.in_force
     ranker, most = options.ranker, options.max_candidates
+    by_words = partial(_by_words, core, working_set, terms, after=after, facts=facts, cut=cut)
     if ranker is None:
-        return (yield from _by_words(core, working_set, terms, limit=limit, after=after, facts=facts))
+        return (yield from by_words(limit=limit))
     if most is not None:
-        found = yield from _by_words(core, working_set, terms, limit=most, after=after, facts=facts)
+        found = yield from by_words(limit=most)
         scores = yield from _score(core, query, found)
         return Found(_top(scores, found, limit), since=found.since)
     best: list[Event] = []
@@ -121,7 +132,7 @@ def _rank(
     pages = Pages(core.session, after=after, before=working_set.version + 1, newest_first=True)
     while events := (yield from pages.next()):
         hidden = (yield from _hidden_facts(core, working_set, events, said)) if facts else ()
-        unseen = _unseen(working_set, back.there(events), terms, hidden)
+        unseen = _unseen(working_set, back.there(events), terms, hidden, cut)
         listed = [event for event in unseen if not event.data.get("redacted")]
         for at in range(0, len(listed), PAGE):
             page = listed[at : at + PAGE]
@@ -131,7 +142,14 @@ def _rank(
 
 
 def _by_words(
-    core: Core, working_set: WorkingSet, terms: Sequence[str], *, limit: int, after: int, facts: bool = False
+    core: Core,
+    working_set: WorkingSet,
+    terms: Sequence[str],
+    *,
+    limit: int,
+    after: int,
+    facts: bool = False,
+    cut: Mapping[int, Dict] | None = None,
 ) -> Steps[Found]:
     """Ask the index of the store; one that answers a plain list does not say how far it looked."""
     asked = limit + sum(len(unit.members) for unit in working_set.in_view())
@@ -142,7 +160,7 @@ def _by_words(
         oldest = min((event.version for event in said), default=working_set.version)
         gone = yield from gone_since(core.session, working_set.state, oldest)
         living = [event for event in found if event.kind != "message" or event.version not in gone]
-        new = [event for event in _unseen(working_set, living, terms, hidden) if event.version > after]
+        new = [event for event in _unseen(working_set, living, terms, hidden, cut) if event.version > after]
         others = sum(event.kind == "fact" for event in found) + len(found) - len(living)
         if len(new) >= limit or len(found) < asked or not others:
             return Found(new[:limit], since=found.since if isinstance(found, Found) else None)
@@ -150,7 +168,11 @@ def _by_words(
 
 
 def _unseen(
-    working_set: WorkingSet, events: Iterable[Event], terms: Collection[str], facts: Collection[int] = ()
+    working_set: WorkingSet,
+    events: Iterable[Event],
+    terms: Collection[str],
+    facts: Collection[int],
+    cut: Mapping[int, Dict] | None,
 ) -> Iterator[Event]:
     """List the messages among events that are not in view, or not where the terms are; and facts named."""
     seen = {version for unit in working_set.in_view() for version in unit.members}
@@ -160,18 +182,24 @@ def _unseen(
         if event.version in facts
         or (
             event.kind == "message"
-            and (event.version not in seen or _is_cut_out(working_set.reader, event, terms))
+            and (event.version not in seen or _is_cut_out(working_set.reader, event, terms, cut))
         )
     )
 
 
-def _is_cut_out(reader: MessageReader, event: Event, terms: Collection[str]) -> bool:
-    """Tell whether a term occurs only in the part that was cut from a message in view."""
-    shown = reader.clamp(event.message, event.id)
+def _is_cut_out(
+    reader: MessageReader, event: Event, terms: Collection[str], cut: Mapping[int, Dict] | None
+) -> bool:
+    """Tell whether a term occurs in the part that was cut from a message in view; see `_rank`."""
+    fitted = None if cut is None else cut.get(event.version)
+    shown = reader.clamp(event.message, event.id) if fitted is None else fitted
     if shown is event.message:
         return False
-    said, left = ({*text_terms(searchable_text(one))} for one in (event, _with_message(event, shown)))
-    return not (said - left).isdisjoint(terms)
+    said, seen = (
+        Counter(term for term in text_terms(searchable_text(one)) if term in terms)
+        for one in (event, _with_message(event, shown))
+    )
+    return not said.keys() <= seen.keys() if cut is None else bool(said - seen)
 
 
 def _with_message(event: Event, message: Dict) -> Event:

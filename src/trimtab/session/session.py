@@ -15,6 +15,7 @@ from trimtab.context import Context
 from trimtab.counting import CounterLike
 from trimtab.formats import Format, OriginName
 from trimtab.relevance.ranker import RankerLike
+from trimtab.results import LineRange, ResultTool
 from trimtab.session.add import add_messages, check_messages
 from trimtab.session.change import (
     begin_anew,
@@ -39,6 +40,7 @@ from trimtab.session.options import (
 )
 from trimtab.session.plain import copy_plain
 from trimtab.session.pop import pop_message
+from trimtab.session.read_result import read_from_log, tool_of
 from trimtab.session.recall import RecallTool
 from trimtab.session.recollect import recall_messages
 from trimtab.session.redact import Redaction, WhereLike, redact_messages
@@ -582,14 +584,42 @@ class Session(RunnerHolder):
         """Return a whole message; see `view_of`."""
         return await self._runner.arun(message_whole, event)
 
-    def recall_tool(self, *, limit: int = 5) -> RecallTool:
+    def recall_tool(self, *, limit: int = 5, max_tokens: int | None = None) -> RecallTool:
         """Make a tool for an agent: a schema, and the function that answers its
         calls.
 
         Args:
             limit: Maximum number of messages in an answer.
+            max_tokens: Size to which its texts are cut; None: they are not cut.
         """
-        return RecallTool(self, limit=limit)
+        return RecallTool(self, limit=limit, max_tokens=max_tokens)
+
+    def read_result(
+        self, call_id: str, /, *, lines: LineRange = None, around: str | None = None, max_tokens: int = 1_000
+    ) -> str:
+        """Read part of a tool result, in view or not; see `trimtab.results`.
+
+        Args:
+            call_id: Id of the call, or of a message: see the marker.
+            lines: The lines to read, as "120-188"; None: from the beginning.
+            around: A word or a few that stand in the result.
+            max_tokens: Maximum size; never more than a view shows whole.
+        """
+        return self._runner.run(read_from_log, call_id, lines, around, max_tokens)
+
+    async def aread_result(
+        self, call_id: str, /, *, lines: LineRange = None, around: str | None = None, max_tokens: int = 1_000
+    ) -> str:
+        """Read part of a tool result; see `read_result`."""
+        return await self._runner.arun(read_from_log, call_id, lines, around, max_tokens)
+
+    def result_tool(self, *, max_tokens: int = 1_000) -> ResultTool:
+        """Make `read_result` a tool for an agent.
+
+        Args:
+            max_tokens: Maximum size of an answer; at least 100.
+        """
+        return tool_of(self, max_tokens)
 
     def refresh(self) -> int:
         """Read what other writers may have added; return the version."""

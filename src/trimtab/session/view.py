@@ -158,6 +158,22 @@ def fit_working_set(
         raise
 
 
+def cut_by_fit(working_set: WorkingSet) -> dict[int, Dict]:
+    """Map messages in view that only the fit cuts, by version, to what it shows of them.
+
+    Most views fit as they are, and no fit is made.
+    """
+    if working_set.breakdown.total <= working_set.view_limit_tokens and not working_set.said_last():
+        return {}
+    try:
+        fitted = fit_working_set(working_set, ())
+    except BudgetExceededError:
+        return {}
+    origins, positions = listed_view(working_set).origins, fitted.positions
+    found = ((origins[place], at) for at in fitted.changed if (place := positions[at]) is not None)
+    return {origin.versions[0]: fitted.messages[at] for origin, at in found if origin.kind == "message"}
+
+
 def _checks_of(working_set: WorkingSet) -> tuple[SummaryCheck, ...]:
     """Return what became of the values of the summaries in view."""
     shown = (

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trimtab.strategies.drop import Drop, DropNewest, Strict
     from trimtab.strategies.priority import PriorityBased
     from trimtab.strategies.relevant import Relevant
+    from trimtab.strategies.results import KeepLike
     from trimtab.strategies.scores import Place, Score, default_score
     from trimtab.strategies.summarize import Summarize
 else:
@@ -33,6 +34,7 @@ else:
             **dict.fromkeys(("Place", "Score", "default_score"), _HERE + "scores"),
             **dict.fromkeys(("Drop", "DropNewest", "Strict"), _HERE + "drop"),
             "Cheapest": _HERE + "cheapest",
+            "KeepLike": _HERE + "results",
             "ClampResults": _HERE + "clamp_results",
             "PriorityBased": _HERE + "priority",
             "Relevant": _HERE + "relevant",
@@ -53,6 +55,7 @@ __all__ = [
     "EvictionRequest",
     "EvictionResult",
     "Insertion",
+    "KeepLike",
     "Place",
     "PriorityBased",
     "Reads",

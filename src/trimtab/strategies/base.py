@@ -21,6 +21,7 @@ from trimtab.counting.shorten import Keep, shorten
 from trimtab.counting.sizes import Sizes
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Fault, Path, TextSlot, mapping_of
+from trimtab.formats.handles import offers_reading
 from trimtab.formats.refusal import new_fault
 from trimtab.strategies.costs import Costs, Edits
 from trimtab.strategies.cuts import ANY_RESULT, Cuts, Shrinks
@@ -251,6 +252,11 @@ class EvictionRequest(Rows):
     def question(self) -> str:
         """The user's latest message, in whichever block it is; "" if there is none."""
         return latest_words(self.history) if self._question is None else self._question()
+
+    @property
+    def offers_reading(self) -> bool:
+        """Whether the tools of the request include `read_result`."""
+        return offers_reading(self.sizes.tools)
 
     @property
     def fixed_tokens(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import reprlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,15 +11,26 @@ from typing import Any, Literal
 
 from trimtab._shared.checks import check_flag, check_fraction, check_whole
 from trimtab.conversation import History, Unit
-from trimtab.conversation.assemble import owns_text, part_of
+from trimtab.conversation.assemble import owns_text
 from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.estimate import EstimateCounter
-from trimtab.counting.shorten import CUT_MARKER, shorten
+from trimtab.counting.shorten import CUT_MARKER, Keep, shorten
 from trimtab.counting.sizes import Sizes
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Path, TextSlot
+from trimtab.formats.handles import READ_RESULT
 from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, reads_newest
 from trimtab.strategies.cuts import Shrinks
+from trimtab.strategies.results import (
+    KeepByTool,
+    KeepLike,
+    check_keep,
+    cut_marker,
+    keep_for,
+    named_results,
+    result_part,
+    tools_in,
+)
 
 __all__ = ["ClampResults"]
 
@@ -33,7 +43,8 @@ class ClampResults:
 
     The result of a cut depends only on the message, the counter and the limit that is the same for every
     call. A prompt cache therefore keeps its prefix. Nothing leaves. The marker names the call that the result
-    answers, so you can find the whole result in your own messages by its id.
+    answers, so you can find the whole result in your own messages by its id. If the request's tools include
+    `read_result` (`trimtab.results`), the marker says how to call it. Its answers are never cut.
 
     Args:
         max_tokens: The most tokens the text of one result may have. Pass this or `max_ratio`.
@@ -46,11 +57,14 @@ class ClampResults:
             user message is not cut until the next one arrives. "too_large": only those that would never fit
             whole together with what must be kept.
         keep_newest: Whether the newest unit, which has the results just requested, is kept whole.
+        keep: What stays of a result that is cut: "both" ends, the "start" or the "end". Or that by the name
+            of its tool, as `{"read_file": "start"}`; "*" stands for all tools that are not named, of which
+            otherwise "both" ends stay. Other texts keep both ends.
 
     Raises:
         ConfigurationError: Both `max_tokens` and `max_ratio` are given, or neither; one is out of range;
-            `above_ratio` is below `max_ratio` or given without it; `texts` is not one of its three values; or
-            `keep_newest` is neither True nor False.
+            `above_ratio` is below `max_ratio` or given without it; `texts` is not one of its three values;
+            `keep_newest` is neither True nor False; or `keep` is not one of its values.
 
     Example:
         >>> from trimtab import CharCounter, fit
@@ -70,6 +84,7 @@ class ClampResults:
     above_ratio: float | None = None
     texts: bool | Literal["too_large"] = False
     keep_newest: bool = False
+    keep: KeepLike = "both"
 
     def __post_init__(self) -> None:
         """Check the arguments."""
@@ -94,6 +109,7 @@ class ClampResults:
                 f"texts must be True, False or 'too_large', not {reprlib.repr(self.texts)}", argument="texts"
             )
         check_flag("keep_newest", self.keep_newest)
+        put(self, "keep", check_keep(self.keep))
 
     @property
     def name(self) -> str:
@@ -131,7 +147,14 @@ class ClampResults:
         )
         if self.above_ratio is not None:
             share["above_ratio"] = self.above_ratio
-        return {"kind": self.name, **share, "texts": self.texts, "keep_newest": self.keep_newest}
+        keep = dict(self.keep) if isinstance(self.keep, KeepByTool) else self.keep
+        return {
+            "kind": self.name,
+            **share,
+            "texts": self.texts,
+            "keep_newest": self.keep_newest,
+            "keep": keep,
+        }
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Cut every result above the share; evicts nothing."""
@@ -170,9 +193,11 @@ class ClampResults:
         room = text_room(history, request.sizes, limit) if self.texts == "too_large" else above
         count: CountText | None = None
         large, passes = self._large(request, share, above, room if self.texts else None)
+        offered = bool(large) and request.offers_reading
+        tools = tools_in(history, (unit for unit, _ in large))
         for unit, index in large:
             count = count or text_size(request.sizes, history.format)
-            slots = [slot for slot in request.texts(index) if owns_text(unit, index, slot.path)]
+            slots, keeps = self._slots(request, unit, index, tools)
             cut = clamp_texts(
                 history.format,
                 slots,
@@ -180,11 +205,39 @@ class ClampResults:
                 count=count,
                 limit_tokens=above,
                 text_limit_tokens=max(0, room) if self.texts else None,
-                handles=_handles(history, index),
+                handles=_handles(history, index, offered=offered),
+                keeps=keeps,
             )
             if cut:
                 edits[index] = {**edits.get(index, {}), **cut}
         return edits, passes
+
+    def _slots(
+        self,
+        request: EvictionRequest,
+        unit: Unit,
+        index: int,
+        tools: Mapping[tuple[int, int | None], str],
+    ) -> tuple[list[TextSlot], Mapping[int | None, Keep]]:
+        """List the texts of a message that may be cut, and what stays of each result, by its part."""
+        history = request.history
+        slots = [slot for slot in request.texts(index) if owns_text(unit, index, slot.path)]
+        parts = {result_part(history.format, slot) for slot in slots if slot.is_result}
+        if not parts:
+            return slots, {}
+        names = {part: tools.get((index, part)) for part in parts}
+        may = [
+            slot
+            for slot in slots
+            if not slot.is_result or names[result_part(history.format, slot)] != READ_RESULT
+        ]
+        return may, {part: keep_for(self._keep, name) for part, name in names.items()}
+
+    @property
+    def _keep(self) -> Keep | KeepByTool:
+        keep = self.keep
+        assert isinstance(keep, (str, KeepByTool))  # since it was made
+        return keep
 
     def _large(
         self, request: EvictionRequest, share: int, above: int, room: int | None
@@ -266,24 +319,10 @@ def text_room(history: History, sizes: Sizes, limit_tokens: int, /) -> int:
     return limit_tokens - sizes.fixed_tokens(history.leads_system) - sizes.sum(sorted(staying))
 
 
-HANDLE_MARKER = CUT_MARKER[:-1] + "; all of it: result of {}]"
-"""Marks where a result was cut, with the id of its call, by which the caller finds it."""
-
-_HANDLE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-"""Ids that may be written into a marker: the model chose them, so they must not bring in any text."""
-
-
-def _handles(history: History, index: int) -> Mapping[int | None, str]:
-    """Map the results in a message, by their parts, to markers with the ids of their calls.
-
-    Ids that the wire form makes up for results without one are none that the caller could look for.
-    """
-    made_up = history.format.rules.unnamed_prefix
-    return {
-        part: HANDLE_MARKER.format(call_id)
-        for call_id, part in history.answers_in(index)
-        if _HANDLE.fullmatch(call_id) and not (made_up and call_id.startswith(made_up))
-    }
+def _handles(history: History, index: int, *, offered: bool) -> Mapping[int | None, str]:
+    """Map the results in a message, by their parts, to markers with the ids of their calls."""
+    named = named_results(history, index)
+    return {part: cut_marker(call_id, offered=offered) for part, call_id in named.items()}
 
 
 def share_of(max_tokens: int | None, max_ratio: float | None, limit_tokens: int) -> int:
@@ -326,6 +365,7 @@ def clamp_texts(
     text_limit_tokens: int | None = None,
     marker: str = CUT_MARKER,
     handles: Mapping[int | None, str] = MappingProxyType({}),
+    keeps: Mapping[int | None, Keep] = MappingProxyType({}),
 ) -> dict[Path, str]:
     """Cut the texts of a message so that each result that is too large comes to its share.
 
@@ -341,6 +381,7 @@ def clamp_texts(
         marker: What stands where text was cut.
         handles: What stands there instead in a result, by its part of the message (None: the whole of it),
             where at least half of its room remains for text.
+        keeps: What stays of a result, by its part; both ends of those not named.
 
     Returns:
         New texts by path; empty if nothing is above the share.
@@ -358,26 +399,20 @@ def clamp_texts(
             level = _level(sizes, share_tokens)
             handle = handles.get(part) if is_result else None
             said = handle if handle is not None and 2 * count(handle) <= level else marker
-            cut.update(_shorten_to(level, its, sizes, count=count, marker=said))
+            keep = keeps.get(part, "both") if is_result else "both"
+            cut.update(_shorten_to(level, its, sizes, count=count, marker=said, keep=keep))
     return cut
 
 
-def result_part(format: Format, slot: TextSlot) -> int | None:
-    """Return the part of its message that a result is, by one of its texts; None where it is the whole."""
-    if format.rules.results_are_messages:
-        return None
-    return part_of(slot.path)
-
-
 def _shorten_to(
-    level: int, slots: Sequence[TextSlot], sizes: Sequence[int], *, count: CountText, marker: str
+    level: int, slots: Sequence[TextSlot], sizes: Sequence[int], *, count: CountText, marker: str, keep: Keep
 ) -> Mapping[Path, str]:
     """Cut the texts of a result that are larger than a size down to that."""
     cut: dict[Path, str] = {}
     for slot, size in zip(slots, sizes, strict=True):
         if size <= level:
             continue
-        text = shorten(slot.text, level, count=count, keep="both", marker=marker, size_tokens=size)
+        text = shorten(slot.text, level, count=count, keep=keep, marker=marker, size_tokens=size)
         if text is None:  # not even the marker has room: in a result one of them says it for all
             text = "" if slot.is_result and marker in cut.values() else marker
         if count(text) < size:

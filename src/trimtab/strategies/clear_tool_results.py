@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, repeat
 from math import ceil, floor
@@ -18,8 +18,9 @@ from trimtab.conversation.assemble import merge_edits, part_of, tools_answered
 from trimtab.conversation.units import unit_of
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path, TextSlot
-from trimtab.formats.structure import UNNAMED
+from trimtab.formats.handles import READ_RESULT
 from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, follows_plan
+from trimtab.strategies.results import cleared_marker, named_results, result_part, tools_near
 from trimtab.strategies.rows import span_stays
 from trimtab.strategies.sliding_window import as_planned_for
 from trimtab.strategies.strides import first_mark, marks_back
@@ -41,6 +42,10 @@ _MOST_APART = 64
 
 _Spared = dict[int, set[int | None]]
 """Results that are not changed, by message and part; None: the message is one."""
+
+
+_Namer = Callable[[int, int | None], str]
+"""Writes what stands in place of a result, by its message and part."""
 
 
 class _Blanks(NamedTuple):
@@ -65,11 +70,12 @@ class _Blanks(NamedTuple):
 class ClearToolResults:
     """Clear old tool results, oldest first, until the rest fits.
 
-    The newest `keep_results` are not changed. Results in one message are treated separately: each is cleared
-    or kept by itself, and has its own placeholder. Clearing continues to the next mark of a stride, so the
-    same results are cleared from call to call. Before a SlidingWindow in a Cascade, most of the room shows
-    the newest messages whole. Older messages are shown with cleared results as far as they fit. The window
-    cuts when both parts move.
+    The newest `keep_results` are not changed, nor are answers of a tool named `read_result`. If the request's
+    tools include it (`trimtab.results`), the default placeholder says how to call it. Results in one message
+    are treated separately: each is cleared or kept by itself, and has its own placeholder. Clearing continues
+    to the next mark of a stride, so the same results are cleared from call to call. Before a SlidingWindow in
+    a Cascade, most of the room shows the newest messages whole. Older messages are shown with cleared results
+    as far as they fit. The window cuts when both parts move.
 
     Args:
         keep_results: Number of newest results that are not changed.
@@ -193,9 +199,10 @@ class ClearToolResults:
                 unit = unit_of(span)
                 for at in unit.indices:
                     spared.setdefault(at, set()).update(unit.parts.get(at, (None,)))
-        if self.exclude_tools:
+        if self.exclude_tools or _reads_results(request):
+            excluded = {READ_RESULT, *self.exclude_tools}
             for (at, part), name in _tools_answered(request).items():
-                if name in self.exclude_tools:
+                if name in excluded:
                     spared.setdefault(at, set()).add(part)
         may = messages[: newest + 1] if end in spared else messages[:newest]
         return self._blanks(request, [at for at in may if None not in spared.get(at, ())], spared), end
@@ -216,26 +223,46 @@ class ClearToolResults:
 
     def _blanks(self, request: EvictionRequest, results: Sequence[int], spared: _Spared) -> _Blanks:
         """List what blanks each result of some messages, where that makes it smaller."""
-        content: Mapping[Path, str] = {("content",): self.placeholder}
         edits, found = request.edits, dict[int, list[tuple[Mapping[Path, str], int]]]()
         as_they_are = [index for index in results if index not in edits] if edits else results
         asked = set(results).difference(as_they_are) if edits else set[int]()
-        saved = request.costs.saved_by(as_they_are, content)
-        for index, saved_tokens in zip(as_they_are, saved, strict=True):
-            if saved_tokens is None:
-                asked.add(index)
-            elif saved_tokens > 0:
-                found[index] = [(content, saved_tokens)]
+        name = self._namer(request)
+        groups: list[tuple[Sequence[int], str]] = [(as_they_are, self.placeholder)]
+        if name is not None:  # each says another id, and is a text of its own to count
+            groups = [([index], name(index, None)) for index in as_they_are]
+        for indices, text in groups:
+            content: Mapping[Path, str] = {("content",): text}
+            for index, saved_tokens in zip(indices, request.costs.saved_by(indices, content), strict=True):
+                if saved_tokens is None:
+                    asked.add(index)
+                elif saved_tokens > 0:
+                    found[index] = [(content, saved_tokens)]
         for index in asked:
-            found[index] = self._blank(request, index, spared.get(index, ()))
+            found[index] = self._blank(request, index, spared.get(index, ()), name)
         listed = [(index, blank) for index in (sorted(found) if asked else found) for blank in found[index]]
         blanks = [blank for _, blank in listed]
         return _Blanks(
             [index for index, _ in listed], [texts for texts, _ in blanks], [saved for _, saved in blanks]
         )
 
+    def _namer(self, request: EvictionRequest) -> _Namer | None:
+        """Return what writes the blank of a result by its message and part; None: each is the placeholder."""
+        if self.placeholder != DEFAULT_PLACEHOLDER or not request.offers_reading:
+            return None
+        history = request.history
+
+        def name(index: int, part: int | None) -> str:
+            call_id = named_results(history, index).get(part)
+            return self.placeholder if call_id is None else cleared_marker(self.placeholder, call_id)
+
+        return name
+
     def _blank(
-        self, request: EvictionRequest, index: int, spared: Collection[int | None]
+        self,
+        request: EvictionRequest,
+        index: int,
+        spared: Collection[int | None],
+        name: _Namer | None,
     ) -> list[tuple[Mapping[Path, str], int]]:
         """List what blanks the results of any shape in a message, and what each saves behind those before."""
         found: list[tuple[Mapping[Path, str], int]] = []
@@ -243,7 +270,7 @@ class ClearToolResults:
         step = ceil(len(results) / _MOST_APART)
         size, blank = request.costs.message(index), request.edits.get(index)
         for at in range(0, len(results), step or 1):
-            texts = self._replacements(request, index, results[at : at + step])
+            texts = self._replacements(request, index, results[at : at + step], name)
             merged = {**blank, **texts} if blank else texts
             tokens = request.costs.with_texts(index, merged)
             if tokens < size:
@@ -266,11 +293,18 @@ class ClearToolResults:
         ]
 
     def _replacements(
-        self, request: EvictionRequest, index: int, results: Sequence[Sequence[TextSlot]]
+        self,
+        request: EvictionRequest,
+        index: int,
+        results: Sequence[Sequence[TextSlot]],
+        name: _Namer | None,
     ) -> dict[Path, str]:
         """Say what stands for results: one text in place of the first of each, and none of the others."""
-        put = self.placeholder
-        texts = {slot.path: put if slot is slots[0] else "" for slots in results for slot in slots}
+        put, texts = self.placeholder, dict[Path, str]()
+        for slots in results:
+            texts |= {slot.path: "" for slot in slots}
+            part = result_part(request.history.format, slots[0])
+            texts[slots[0].path] = put if name is None else name(index, part)
         for slots in results if not put.strip() else ():
             if request.fault_with(index, {slot.path: texts[slot.path] for slot in slots}) is not None:
                 texts[slots[0].path] = DEFAULT_PLACEHOLDER
@@ -317,27 +351,30 @@ def _results_in(history: History, index: int) -> list[int | None]:
     return [part for _, part in history.answers_in(index)] if history.is_result(index) else []
 
 
-def _tools_answered(request: EvictionRequest) -> dict[tuple[int, int | None], str]:
-    """Map results, by message and part, to the names of the tools that returned them.
+def _reads_results(request: EvictionRequest) -> bool:
+    """Tell whether a result was read again: mostly none was, and nothing more is asked of messages."""
+    history, seen = request.history, 0
+    names = history.format.tool_names
+    for first, stop, *_ in request.told:
+        start = max(first, seen)  # units may lie one in the other
+        if start >= stop:
+            continue
+        seen = stop
+        calls = zip(history.kinds(start, stop), history.messages_between(start, stop), strict=True)
+        if any(READ_RESULT in names(message).values() for kind, message in calls if kind == "assistant"):
+            return True
+    return False
 
-    Near a cut each result stands behind its call, so that nothing else has to be read: of 10,000 messages a
-    fortieth of the time. Results without ids are told by all there are, unless an id made of the tool's name
-    and the place among its results is that of a call in front of them.
-    """
-    history, prefix = request.history, request.history.format.rules.unnamed_prefix or UNNAMED
+
+def _tools_answered(request: EvictionRequest) -> dict[tuple[int, int | None], str]:
+    """Map results, by message and part, to the names of the tools that returned them."""
+    history = request.history
     if not request.is_near:
         return tools_answered(history, history.units)
-    names: dict[tuple[int, int | None], str] = {}
-    for first, stop, _, _, unit in request.told:
-        called: dict[str, str] = {}
-        for index in range(first, stop) if unit is None else unit.indices:
-            called.update(history.format.tool_names(history.message(index)))
-            for call_id, part in history.answers_in(index) if history.is_result(index) else ():
-                if call_id in called and not call_id.startswith(UNNAMED):
-                    names[index, part] = called[call_id]
-                elif not call_id or call_id.startswith((UNNAMED, prefix)):
-                    return tools_answered(history, history.units)
-    return names
+    told = request.told
+    return tools_near(
+        history, (range(first, stop) if unit is None else unit.indices for first, stop, _, _, unit in told)
+    )
 
 
 def _edits(blanks: _Blanks) -> list[Edit]:

@@ -115,9 +115,9 @@ def store() -> Store:
 
 
 def test_a_model_is_told_what_each_tool_and_argument_means(store: Store) -> None:
-    """Three tools that change nothing, each with a description, and each of their arguments with one."""
+    """Four tools that change nothing, each with a description, and each of their arguments with one."""
     tools = ask(make_server(store), lambda client: client.list_tools()).tools
-    assert [tool.name for tool in tools] == ["fit", "count", "recall"]
+    assert [tool.name for tool in tools] == ["fit", "count", "recall", "read_result"]
     for tool in tools:
         assert tool.description
         assert "\n  " not in tool.description
@@ -312,6 +312,64 @@ def test_recall_says_what_it_cannot_do(store: Store, given: dict[str, Any], word
     assert words in error_of(call(make_server(store), "recall", **given))
 
 
+def log_of(store: Store, lines: int = 1_000) -> Session:
+    """Keep a conversation with one long result, of which line 600 says something."""
+    session = Session(budget=2_000, store=store, id="log")
+    function = {"name": "log", "arguments": "{}"}
+    text = "\n".join(f"line {n}: {'NEEDLE-42' if n == 600 else 'fine'} \\ 東京" for n in range(1, lines + 1))
+    session.add({"role": "user", "content": "Why?"})
+    session.add(
+        {"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
+    )
+    session.add({"role": "tool", "tool_call_id": "call_1", "content": text})
+    return session
+
+
+def test_part_of_a_result_is_read_by_lines_or_around_a_word() -> None:
+    """Word for word, with what part it is above it."""
+    store = MemoryStore()
+    session = log_of(store)
+    server = make_server(store)
+    for call_id in ("call_1", list(session.history())[2].id):
+        lines = text_of(call(server, "read_result", session="log", call_id=call_id, lines="599-600"))
+        head = f"[result of {call_id}: "
+        assert lines == f"{head}lines 599-600 of 1000]\nline 599: fine \\ 東京\nline 600: NEEDLE-42 \\ 東京"
+        around = text_of(call(server, "read_result", session="log", call_id=call_id, around="needle-42"))
+        assert around.startswith(f'{head}"needle-42", 1 place]\n[lines 595-605]\n')
+
+
+@pytest.mark.parametrize(
+    ("asked", "usual"), [({}, 1_000), ({"max_tokens": 100}, 100), ({"max_tokens": 7_000}, 7_000)]
+)
+def test_an_answer_of_read_result_has_at_most_as_many_tokens_as_are_asked_for(
+    asked: dict[str, Any], usual: int
+) -> None:
+    """It says how to go on."""
+    store = MemoryStore()
+    log_of(store, 20_000)
+    said = text_of(call(make_server(store), "read_result", session="log", call_id="call_1", **asked))
+    assert re.search(r'\[goes on: lines="\d+-20000"\]$', said)
+    assert exactly(said) <= usual
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"session": "lag", "call_id": "call_1"}, "did you mean 'log'"),
+        ({"session": "log", "call_id": "call_2"}, "did you mean call_1"),
+        ({"session": "log", "call_id": "call_1", "lines": "2000"}, "there is no line 2,000"),
+        ({"session": "log", "call_id": "call_1", "lines": "x"}, "the first and the last line"),
+        ({"session": "log", "call_id": "call_1", "around": ""}, "around must be a word"),
+        ({"session": "log", "call_id": "call_1", "max_tokens": 99}, "100 to 8,000"),
+    ],
+)
+def test_read_result_says_what_it_cannot_do(given: dict[str, Any], words: str) -> None:
+    """And what there is."""
+    store = MemoryStore()
+    log_of(store)
+    assert words in error_of(call(make_server(store), "read_result", **given))
+
+
 # The resources.
 
 
@@ -501,7 +559,7 @@ def test_a_host_starts_it_and_asks_over_stdio(file: Path) -> None:
 
     async def question() -> None:
         async with Client(stdio_client(server)) as client:
-            assert len((await client.list_tools()).tools) == 3
+            assert len((await client.list_tools()).tools) == 4
             view = (await client.read_resource("trimtab://sessions/ada")).contents[0]
             assert str(getattr(view, "text", "")).startswith("SYSTEM: Be brief.")
             asked = {"session": "ada", "query": "order 7741", "max_tokens": 2_000}
@@ -611,7 +669,7 @@ def test_the_token_may_come_from_the_environment(file: Path) -> None:
     with served(file, TRIMTAB_MCP_TOKEN="a secret of ours") as (address, said):
         assert said == "in TRIMTAB_MCP_TOKEN"
         tools = over_http(address, "a secret of ours", lambda client: client.list_tools())
-        assert len(tools.tools) == 3
+        assert len(tools.tools) == 4
 
 
 def test_a_port_that_is_taken_is_told(file: Path) -> None:
