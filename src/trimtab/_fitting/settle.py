@@ -51,7 +51,7 @@ Answer: TypeAlias = tuple[EvictionRequest, Settled]
 
 def settle_fit(work: Work, /) -> Steps[Settlement]:
     """Settle what stays of the messages of `fit`; see `settle`."""
-    return settle(work, _settle_history)
+    return settle(work, _settle_history if work.ask.compact is None else _settle_compact)
 
 
 def settle(layout: L, within: Within[L], /) -> Steps[Settlement]:
@@ -106,6 +106,17 @@ def _hold_margin(layout: L, settle_within: Within[L], budget: Budget) -> Steps[A
 
 
 # One block.
+
+
+def _settle_compact(work: Work, budget: Budget | None) -> Steps[FitOutcome]:
+    """Settle with results written otherwise, for what turns out to be there."""
+    from trimtab._fitting.compaction import ALL, settle_written  # not above: loaded by who asks for it
+
+    compact = work.ask.compact
+    return settle_written(
+        lambda windows: _settle_history(work.written_for(compact, windows.get(work.name, ALL)), budget),
+        lambda outcome: [(work.name, outcome.portion.written, outcome.settled)],
+    )
 
 
 def _settle_history(work: Work, budget: Budget | None) -> Steps[FitOutcome]:
