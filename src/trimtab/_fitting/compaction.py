@@ -8,18 +8,21 @@ referred to only shrinks, so this ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from trimtab._fitting.portion import Portion
+from trimtab._fitting.portion import Decision, Portion
 from trimtab._shared.steps import Steps
 from trimtab.compact import Compact
 from trimtab.compact.markers import marker_in
 from trimtab.compact.results import Place, Result
-from trimtab.compact.writing import ALL, Link, Window, Written, write_results
+from trimtab.compact.writing import ALL, Link, Window, Written, WrittenText, write_results
 from trimtab.conversation import History
+from trimtab.counting.awaited import CountsNeeded
+from trimtab.errors import CountingError, FormatError
+from trimtab.report import ReferenceRow, WrittenResults
 from trimtab.strategies.runner import Settled
 
-__all__ = ["Windows", "dangles", "rewrite", "settle_written"]
+__all__ = ["ALL", "Windows", "dangles", "note_written", "rewrite", "settle_written"]
 
 O = TypeVar("O")  # noqa: E741 - an outcome
 
@@ -48,31 +51,32 @@ def rewrite(portion: Portion, compact: Compact, window: Window) -> tuple[History
 
 
 def settle_written(
-    settle: Callable[[Windows], Steps[O]], decisions: Callable[[O], Iterable[tuple[str, Written, Settled]]]
+    settle: Callable[[Windows], Steps[O]], decisions: Callable[[O], Iterable[Decision[Any]]]
 ) -> Steps[O]:
     """Settle with results written, and again until each reference leads to what is there, whole.
 
     Args:
         settle: Settles with results written for what a request holds of each block.
-        decisions: Lists for each block what was written, and what stays.
+        decisions: Lists what was settled for each block.
     """
     windows: dict[str, Window] = {}
     for left in range(_MOST_ROUNDS, -1, -1):
         outcome = yield from settle(windows)
-        found = {name: _held(written, settled) for name, written, settled in decisions(outcome)}
-        torn = [
-            name
-            for name, written, settled in decisions(outcome)
-            if dangles(written, settled, found[name])
-        ]
+        torn, wider = False, dict[str, Window]()
+        for decision in decisions(outcome):
+            name, written = decision.portion.name, decision.portion.written
+            if written is None:
+                continue
+            before, now = windows.get(name, ALL), _held(written, decision.settled)
+            gone, parted = before.gone | now.gone, before.parted | now.parted
+            if dangles(written, decision.settled, now):
+                torn = True
+                if left <= 1 or (gone, parted) == (before.gone, before.parted):
+                    parted = frozenset([one.place for one in written.results])
+            wider[name] = Window(gone, parted)
         if not torn:
             break
-        for name, written, _ in decisions(outcome):
-            before, now = windows.get(name, ALL), found[name]
-            gone, parted = before.gone | now.gone, before.parted | now.parted
-            if name in torn and (left <= 1 or (gone, parted) == (before.gone, before.parted)):
-                parted = frozenset([one.place for one in written.results])
-            windows[name] = Window(gone, parted)
+        windows = wider
     return outcome
 
 
@@ -115,3 +119,71 @@ def _still_refers(holder: Result, settled: Settled) -> bool:
     edits = settled.edits.get(holder.place[0], {})
     texts = [edits.get(text.path) for text in holder.texts]
     return any(text is None or any(map(marker_in, text.split("\n"))) for text in texts)
+
+
+# What it saved.
+
+
+def note_written(decisions: Iterable[Decision[Any]], *, ask: bool = False) -> None:
+    """Note what was written otherwise of what stays, and count what that saved.
+
+    Args:
+        decisions: What was settled for each block.
+        ask: Whether a counter is asked that has to be awaited.
+    """
+    for decision in decisions:
+        written = decision.portion.written
+        if written is not None:
+            decision.written = _written_of(decision, written, ask=ask)
+
+
+def _written_of(decision: Decision[Any], written: Written, *, ask: bool) -> WrittenResults:
+    portion, settled = decision.portion, decision.settled
+    held = _held(written, settled)
+    texts = [
+        one
+        for one in written.texts
+        if one.place not in held.gone and one.path not in settled.edits.get(one.place[0], ())
+    ]
+    sizes = portion.sizes
+    saved = None
+    if sizes.additive and (ask or not sizes.counter.is_awaited):
+        try:
+            saved = _saved_by(portion, texts)
+        except CountsNeeded:
+            raise
+        except (CountingError, FormatError):  # of a text that is not sent: the fit did not need it
+            saved = None
+    there = {one.place for one in texts}
+    links = [one for one in written.links if one.holder in there]
+    start = portion.start
+    pairs = [
+        (start + portion.source_index(one.holder[0]), start + portion.source_index(one.source[0]))
+        for one in links
+    ]
+    rows = [ReferenceRow(index=holder, source=source) for holder, source in dict.fromkeys(pairs)]
+    return WrittenResults(texts=len(texts), references=tuple(rows), saved_tokens=saved)
+
+
+def _saved_by(portion: Portion, texts: Iterable[WrittenText]) -> dict[str, int]:
+    """Count what each step saved: whole messages, before and after it."""
+    by_message: dict[int, list[WrittenText]] = {}
+    for one in texts:
+        by_message.setdefault(one.place[0], []).append(one)
+    saved: dict[str, int] = {}
+    for index, own in by_message.items():
+        place = portion.source_index(index)
+        before = portion.source_sizes.of(place + portion.source_offset)
+        steps = dict.fromkeys(one.step for one in own if one.base != one.text)
+        repeats = any(one.sent != one.base for one in own)
+        message = portion.history.unwritten.original(index)
+        for step in steps:
+            texts_of = {one.path: one.base for one in own if one.step == step and one.base != one.text}
+            message = portion.history.format.with_texts(message, texts_of)
+            after = portion.sizes.message(message, index)
+            saved[step] = saved.get(step, 0) + before - after
+            before = after
+        if repeats:
+            message = portion.history.format.with_texts(message, {one.path: one.sent for one in own})
+            saved["repeats"] = saved.get("repeats", 0) + before - portion.sizes.message(message, index)
+    return saved

@@ -18,7 +18,7 @@ from trimtab.strategies.runner import Settled
 if TYPE_CHECKING:
     from trimtab._fitting.joint import Joint
     from trimtab.compact.writing import Written
-    from trimtab.report import Reason
+    from trimtab.report import Reason, WrittenResults
 
 __all__ = ["Decision", "Portion", "StoredRules", "name_block"]
 
@@ -103,6 +103,8 @@ class Decision(Generic[P_co]):
     portion: P_co
     settled: Settled
     request: EvictionRequest
+    written: WrittenResults | None = None
+    """What was written otherwise of what stays; None where results are sent as they are."""
 
     def heaviest(self) -> HeaviestMessage | None:
         """Find the heaviest of the caller's messages that stay; None where nobody knows."""

@@ -290,7 +290,7 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
         mended_from=mend_from if unmended else None,
         rules=rules,
         stored=None if rules is None else _stored_rules(rules, source, stored),
-        asked_pins=frozenset([index + len(lead) for index in pins]),
+        asked_pins=frozenset([index + len(lead) for index in pins]) if pins else pins,
     )
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)

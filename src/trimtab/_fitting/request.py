@@ -158,7 +158,8 @@ def _check_flags(ask: Ask) -> None:
         ask.steady = check_steady(ask.steady)
     if ask.rules is not None:
         ask.rules = check_rules(ask.rules)
-    ask.compact = compact_of(ask.compact)
+    if ask.compact is not None:
+        ask.compact = compact_of(ask.compact)
 
 
 def compact_of(value: object, /) -> Compact | None:

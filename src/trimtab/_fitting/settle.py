@@ -110,13 +110,15 @@ def _hold_margin(layout: L, settle_within: Within[L], budget: Budget) -> Steps[A
 
 def _settle_compact(work: Work, budget: Budget | None) -> Steps[FitOutcome]:
     """Settle with results written otherwise, for what turns out to be there."""
-    from trimtab._fitting.compaction import ALL, settle_written  # not above: loaded by who asks for it
+    from trimtab._fitting.compaction import ALL, note_written, settle_written  # not above: loaded by who asks for it
 
     compact = work.ask.compact
-    return settle_written(
+    outcome = yield from settle_written(
         lambda windows: _settle_history(work.written_for(compact, windows.get(work.name, ALL)), budget),
-        lambda outcome: [(work.name, outcome.portion.written, outcome.settled)],
+        lambda made: [made],
     )
+    note_written([outcome])
+    return outcome
 
 
 def _settle_history(work: Work, budget: Budget | None) -> Steps[FitOutcome]:

@@ -479,6 +479,10 @@ class FitOutcome(Decision[Work]):
     def count_all(self) -> None:
         """Count what the fit did not need to."""
         work = self.portion
+        if self.written is not None:
+            from trimtab._fitting.compaction import note_written
+
+            note_written([self], ask=True)
         if isinstance(work.source_sizes, Shares):
             lead = work.history.originals[: work.lead]
             work.source_sizes.whole([*lead, *work.source])

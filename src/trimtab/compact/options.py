@@ -90,8 +90,7 @@ class Compact:
     Args:
         repeats: Whether lines that stand in an earlier result are written as a reference.
         json: How a result that is JSON is written. "tight": without spaces between values. "table": so, and a
-            list of at least three flat objects with the same keys as `{"cols": […], "rows": […]}`. None: as it
-            is. JSON that strict readers read in different ways (repeated keys, NaN) stays as it is.
+            list of at least three objects with the same keys as `{"cols": […], "rows": […]}`. None: as it is. JSON that strict readers read in different ways (repeated keys, NaN) stays as it is.
         min_lines: The fewest lines that are written as a reference.
         min_tokens: The fewest tokens, by an estimate, that these lines must have.
         exclude_tools: Tools whose results are sent as they are: for example one that reads files that an edit

@@ -71,7 +71,7 @@ def tight(text: str, /, *, tables: bool = False) -> str | None:
 
     Args:
         text: The text, whole.
-        tables: Whether lists of like flat objects are written as tables.
+        tables: Whether lists of like objects are written as tables.
     """
     value = _read(text)
     if value is None:
@@ -104,7 +104,7 @@ _LEAST_ROWS = 3
 
 
 def _columns(value: Any) -> list[str] | None:
-    """Return the keys of a list of like flat objects; None where it is nothing of this kind."""
+    """Return the keys of a list of like objects; None where it is nothing of this kind."""
     if type(value) is not list or len(value) < _LEAST_ROWS:
         return None
     first = value[0]
@@ -113,8 +113,6 @@ def _columns(value: Any) -> list[str] | None:
     keys = list(first)
     for one in value:
         if type(one) is not dict or list(one) != keys:
-            return None
-        if any(type(inner) in (dict, list) for inner in one.values()):
             return None
     return keys
 
