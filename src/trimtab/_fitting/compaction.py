@@ -7,7 +7,8 @@ referred to only shrinks, so this ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from trimtab._fitting.portion import Decision, Portion
@@ -15,14 +16,15 @@ from trimtab._shared.steps import Steps
 from trimtab.compact import Compact
 from trimtab.compact.markers import marker_in
 from trimtab.compact.results import Place, Result
-from trimtab.compact.writing import ALL, Link, Window, Written, WrittenText, write_results
+from trimtab.compact.writing import ALL, Window, Written, WrittenText, held_before, write_results
 from trimtab.conversation import History
 from trimtab.counting.awaited import CountsNeeded
 from trimtab.errors import CountingError, FormatError
+from trimtab.formats import Path
 from trimtab.report import ReferenceRow, WrittenResults
 from trimtab.strategies.runner import Settled
 
-__all__ = ["ALL", "Windows", "dangles", "note_written", "rewrite", "settle_written"]
+__all__ = ["ALL", "Windows", "dangles", "note_written", "remember", "rewrite", "settle_written", "start_of"]
 
 O = TypeVar("O")  # noqa: E741 - an outcome
 
@@ -50,74 +52,148 @@ def rewrite(portion: Portion, compact: Compact, window: Window) -> tuple[History
     return history.written(items), written
 
 
+def start_of(portion: Portion, compact: Compact, asked: Hashable) -> dict[str, Held]:
+    """Find what the call before held of a portion; empty where nothing is known of it.
+
+    Args:
+        portion: The portion, with results as they came.
+        compact: How results are written.
+        asked: What a request was asked for.
+    """
+    history = portion.history
+    found = held_before(history.format, compact, history.messages, asked)
+    return {} if found is None else {portion.name: found}
+
+
+def remember(decision: Decision[Any], asked: Hashable, windows: Windows) -> None:
+    """Remember what results were written for, for the next call of a conversation."""
+    held = decision.portion.written.held
+    held.pop(asked, None)
+    window = windows.get(decision.portion.name, ALL)
+    if window != ALL:
+        held[asked] = window
+        while len(held) > _MOST_ASKED:
+            del held[next(iter(held))]
+
+
+_MOST_ASKED = 8
+"""Different questions about a conversation of which is remembered what the answer held."""
+
+
 def settle_written(
-    settle: Callable[[Windows], Steps[O]], decisions: Callable[[O], Iterable[Decision[Any]]]
-) -> Steps[O]:
+    settle: Callable[[Windows], Steps[O]],
+    decisions: Callable[[O], Iterable[Decision[Any]]],
+    start: Mapping[str, Held] = MappingProxyType({}),
+) -> Steps[tuple[O, Windows]]:
     """Settle with results written, and again until each reference leads to what is there, whole.
 
     Args:
         settle: Settles with results written for what a request holds of each block.
         decisions: Lists what was settled for each block.
+        start: What the call before held of each block: this one mostly holds no more of what was there then,
+            and is settled once. Where it holds something again, it is settled as if there had been none.
+
+    Returns:
+        What was settled, and what it was written for.
     """
-    windows: dict[str, Window] = {}
+    windows = {name: one[0] for name, one in start.items()}
     for left in range(_MOST_ROUNDS, -1, -1):
         outcome = yield from settle(windows)
-        torn, wider = False, dict[str, Window]()
-        for decision in decisions(outcome):
-            name, written = decision.portion.name, decision.portion.written
-            if written is None:
-                continue
-            before, now = windows.get(name, ALL), _held(written, decision.settled)
-            gone, parted = before.gone | now.gone, before.parted | now.parted
-            if dangles(written, decision.settled, now):
-                torn = True
-                if left <= 1 or (gone, parted) == (before.gone, before.parted):
-                    parted = frozenset([one.place for one in written.results])
-            wider[name] = Window(gone, parted)
+        made = [one for one in decisions(outcome) if one.portion.written is not None]
+        if start and not all(_goes_on(one, start.get(one.portion.name)) for one in made):
+            return (yield from settle_written(settle, decisions))
+        start = {}
+        torn = {one.portion.name for one in made if dangles(one.portion.written, one.settled)}
         if not torn:
             break
+        wider = dict[str, Window]()
+        for one in made:
+            name, before, now = one.portion.name, windows.get(one.portion.name, ALL), held_of(one)
+            gone, parted = before.gone | now.gone, before.parted | now.parted
+            if name in torn and (left <= 1 or (gone, parted) == (before.gone, before.parted)):
+                parted = frozenset([result.place for result in one.portion.written.results])
+            wider[name] = Window(gone, parted)
         windows = wider
-    return outcome
+    return outcome, windows
 
 
-def _held(written: Written, settled: Settled) -> Window:
-    """Tell what an output holds of results."""
-    gone, parted = set[Place](), set[Place]()
-    for result in written.results:
+Held = tuple[Window, "Mapping[Hashable, Window]"]
+"""What the call before held, and where that is remembered."""
+
+
+def _goes_on(decision: Decision[Any], start: Held | None) -> bool:
+    """Tell whether what was settled is of the same conversation, and holds nothing again that was gone."""
+    if start is None:
+        return True
+    written, window = decision.portion.written, start[0]
+    if written.held is not start[1]:
+        return False
+    now = held_of(decision)
+    return window.gone <= now.gone and window.parted <= (now.parted | now.gone)
+
+
+def held_of(decision: Decision[Any]) -> Window:
+    """Tell what an output holds of the results of a block."""
+    settled, gone, parted = decision.settled, set[Place](), set[Place]()
+    if _holds_all(settled):
+        return ALL
+    edits, partial, cut, before = settled.edits, settled.partial, settled.cut, {*settled.before}
+    for result in decision.portion.written.results:
         index, part = place = result.place
-        if not settled.keeps(index) or part not in settled.partial.get(index, (part,)):
+        if index < cut and index not in before:
             gone.add(place)
-        elif any(text.path in settled.edits.get(index, ()) for text in result.texts):
+        elif index in partial and part not in partial[index]:
+            gone.add(place)
+        elif index in edits and any(text.path in edits[index] for text in result.texts):
             parted.add(place)
     return Window(frozenset(gone), frozenset(parted))
 
 
-def dangles(written: Written, settled: Settled, held: Window) -> bool:
+def _holds_all(settled: Settled) -> bool:
+    return not (settled.cut or settled.edits or settled.partial)
+
+
+def dangles(written: Written, settled: Settled) -> bool:
     """Tell whether a reference in an output leads to what is not there, or not whole.
 
     Args:
         written: The results as they were written.
         settled: What stays.
-        held: What an output holds of them.
     """
-    results = {result.place: result for result in written.results}
-    there = (place for place in results if place not in held.gone)
-    ranks = {place: at for at, place in enumerate(there)}
+    if _holds_all(settled) or not written.links:
+        return False
+    edits, partial, cut, before = settled.edits, settled.partial, settled.cut, {*settled.before}
+    results: dict[Place, Result] = {}
+    if edits or any([link.back for link in written.links]):
+        results = {result.place: result for result in written.results}
 
-    def is_torn(link: Link) -> bool:
-        if link.holder in held.gone or not _still_refers(results[link.holder], settled):
-            return False
-        if link.source in held.gone or link.source in held.parted:
+    def is_there(place: Place) -> bool:
+        index, part = place
+        return (index >= cut or index in before) and part in partial.get(index, (part,))
+
+    def is_edited(place: Place) -> bool:
+        own = edits.get(place[0])
+        return own is not None and any(text.path in own for text in results[place].texts)
+
+    ranks: dict[Place, int] = {}
+    for link in written.links:
+        if not is_there(link.holder):
+            continue
+        if is_edited(link.holder) and not _still_refers(results[link.holder], edits):
+            continue
+        if not is_there(link.source) or is_edited(link.source):
             return True
-        return link.back > 0 and ranks[link.holder] - ranks[link.source] != link.back
+        if link.back:
+            ranks = ranks or {place: at for at, place in enumerate(filter(is_there, results))}
+            if ranks[link.holder] - ranks[link.source] != link.back:
+                return True
+    return False
 
-    return any(map(is_torn, written.links))
 
-
-def _still_refers(holder: Result, settled: Settled) -> bool:
+def _still_refers(holder: Result, edits: Mapping[int, Mapping[Path, str]]) -> bool:
     """Tell whether a reference may stand in what was cut or cleared of a result."""
-    edits = settled.edits.get(holder.place[0], {})
-    texts = [edits.get(text.path) for text in holder.texts]
+    own = edits.get(holder.place[0], {})
+    texts = [own.get(text.path) for text in holder.texts]
     return any(text is None or any(map(marker_in, text.split("\n"))) for text in texts)
 
 
@@ -139,7 +215,7 @@ def note_written(decisions: Iterable[Decision[Any]], *, ask: bool = False) -> No
 
 def _written_of(decision: Decision[Any], written: Written, *, ask: bool) -> WrittenResults:
     portion, settled = decision.portion, decision.settled
-    held = _held(written, settled)
+    held = held_of(decision)
     texts = [
         one
         for one in written.texts

@@ -110,14 +110,16 @@ def _hold_margin(layout: L, settle_within: Within[L], budget: Budget) -> Steps[A
 
 def _settle_compact(work: Work, budget: Budget | None) -> Steps[FitOutcome]:
     """Settle with results written otherwise, for what turns out to be there."""
-    from trimtab._fitting.compaction import ALL, note_written, settle_written  # not above: loaded by who asks for it
+    # not above: loaded by who asks for it
+    from trimtab._fitting.compaction import ALL, remember, settle_written, start_of
 
-    compact = work.ask.compact
-    outcome = yield from settle_written(
+    compact, asked = work.ask.compact, (type(work.strategy), budget)
+    outcome, windows = yield from settle_written(
         lambda windows: _settle_history(work.written_for(compact, windows.get(work.name, ALL)), budget),
         lambda made: [made],
+        start_of(work, compact, asked),
     )
-    note_written([outcome])
+    remember(outcome, asked, windows)
     return outcome
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from trimtab._shared.memory import WEIGHTS
 from trimtab.compact.options import Compact
@@ -13,7 +13,7 @@ from trimtab.compact.repeats import Lines, Repeats, lines_of
 from trimtab.compact.results import Place, Reading, Result, Text, read_results
 from trimtab.formats import Format, Path
 
-__all__ = ["ALL", "Link", "Window", "Written", "WrittenText", "write_results"]
+__all__ = ["ALL", "Link", "Window", "Written", "WrittenText", "held_before", "write_results"]
 
 
 class Window(NamedTuple):
@@ -67,6 +67,8 @@ class Written:
     texts: Sequence[WrittenText]
     """Those that are written otherwise."""
     links: Sequence[Link]
+    held: dict[Hashable, Window]
+    """What requests held of this conversation when they were settled last, by what was asked."""
 
     def edits(self) -> dict[int, dict[Path, str]]:
         """Map messages to the new texts in them."""
@@ -151,22 +153,22 @@ class _Chat:
 
     reading: Reading
     windows: dict[Window, _Writing] = field(default_factory=dict)
+    held: dict[Hashable, Window] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def write(self, compact: Compact, messages: Sequence[Any], window: Window) -> Written | None:
         """Write a conversation that goes on from what is known; None if it does not."""
         reading = self.reading
-        known = len(reading.copies)
-        if known > len(messages) or reading.copies.differences(messages[:known]):
+        if not reading.is_of(messages):
             return None
-        if known < len(messages):
+        if len(reading.copies) < len(messages):
             read_results(reading.format, compact, messages, reading)
         writing = self.windows.pop(window, None) or _Writing(compact, window)
         writing.add(reading.results[writing.count :])
         self.windows[window] = writing
         while len(self.windows) > _MOST_WINDOWS:
             del self.windows[next(iter(self.windows))]
-        return Written([*reading.results], [*writing.texts], [*writing.links])
+        return Written([*reading.results], [*writing.texts], [*writing.links], self.held)
 
 
 class _Known(NamedTuple):
@@ -182,6 +184,30 @@ class _Known(NamedTuple):
         return cls(chat, (len(copies), (1 + 2 * len(chat.windows)) * copies.chars))
 
 
+def chat_key(format: Format, compact: Compact, messages: Sequence[Any], /) -> Hashable:
+    """Return the key by which a conversation is remembered: a hint, since messages are compared."""
+    return "compact", id(format), compact, id(messages[0]) if messages else 0
+
+
+def held_before(
+    format: Format, compact: Compact, messages: Sequence[Any], asked: Hashable, /
+) -> tuple[Window, dict[Hashable, Window]] | None:
+    """Return what a request held of a conversation when it was settled last; and where that is remembered.
+
+    Whether it is the same conversation is told by what is written for it: that remembers in the same place.
+
+    Args:
+        format: The wire form.
+        compact: How results are written.
+        messages: The conversation.
+        asked: What was asked.
+    """
+    found = WEIGHTS.peek(chat_key(format, compact, messages))
+    held = None if found is None else cast("_Known", found).chat.held
+    window = None if held is None else held.get(asked)
+    return None if held is None or window is None else (window, held)
+
+
 def write_results(
     format: Format, compact: Compact, messages: Sequence[Any], window: Window = ALL, /
 ) -> Written:
@@ -195,7 +221,7 @@ def write_results(
         messages: The conversation, as dicts.
         window: What the request holds of its results.
     """
-    key = ("compact", id(format), compact, id(messages[0]) if messages else 0)
+    key = chat_key(format, compact, messages)
     found = WEIGHTS.find(key, _Known(_Chat(Reading(format, compact))))
     written, chat = None, None if found is None else found.chat
     if chat is not None and chat.lock.acquire(blocking=False):  # a fork may have left it locked
