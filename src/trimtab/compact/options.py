@@ -161,6 +161,18 @@ CompactLike: TypeAlias = "bool | Compact | None"
 """What may be passed as `compact=`: True is `Compact()`."""
 
 
+def _tools(name: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ConfigurationError(f"{name} must be a list of names of tools, not {value!r:.80}", argument=name)
+    made = tuple(value)
+    if not all(isinstance(one, str) for one in made):
+        raise ConfigurationError(f"{name} must be names of tools, not {reprlib.repr(value)}", argument=name)
+    return tuple(dict.fromkeys(made))
+
+
+_DEFAULT = Compact()
+
+
 def check_compact(value: object, /) -> Compact | None:
     """Return how results are written; None: as they are.
 
@@ -170,7 +182,7 @@ def check_compact(value: object, /) -> Compact | None:
     if value is None or value is False:
         return None
     if value is True:
-        return Compact()
+        return _DEFAULT
     if isinstance(value, Compact):
         return value
     raise ConfigurationError(
@@ -201,12 +213,3 @@ def compact_from(data: object, /) -> Compact | None:
 def _near(name: str, known: Sequence[str]) -> str:
     near = near_names(name, known)
     return f". Did you mean {near[0]!r}?" if near else ""
-
-
-def _tools(name: str, value: object) -> tuple[str, ...]:
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ConfigurationError(f"{name} must be a list of names of tools, not {value!r:.80}", argument=name)
-    made = tuple(value)
-    if not all(isinstance(one, str) for one in made):
-        raise ConfigurationError(f"{name} must be names of tools, not {reprlib.repr(value)}", argument=name)
-    return tuple(dict.fromkeys(made))
