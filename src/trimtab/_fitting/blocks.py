@@ -15,8 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from itertools import repeat
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from trimtab._fitting.request import compact_of
 from trimtab._shared.checks import check_trim, number_of, whole_of
 from trimtab.errors import (
     ConfigurationError,
@@ -24,6 +25,9 @@ from trimtab.errors import (
 )
 from trimtab.strategies import SlidingWindow, Strategy, Strict, TruncateText
 from trimtab.strategies.door import DEFAULT_STRATEGY, StrategyLike, strategy_given
+
+if TYPE_CHECKING:
+    from trimtab.compact import CompactLike
 
 __all__ = ["Block", "Tier", "TrimBehavior"]
 
@@ -106,6 +110,8 @@ class Block:
             report and for `wrap`.
         on_trim: Called with a `TrimContext` of this block before anything
             is decided.
+        compact: How its tool results are written; None: as the context says,
+            False: as they are.
 
     Raises:
         ConfigurationError: A value is out of range, two values contradict
@@ -135,6 +141,7 @@ class Block:
     wrap: str | None = None
     labels: Sequence[str] | None = None
     on_trim: Callable[[Any], object] | None = None
+    compact: CompactLike = None
 
     def __post_init__(self) -> None:
         """Check every value, and bring those with two spellings into one."""
@@ -161,6 +168,8 @@ class Block:
             put(self, "labels", check.labels(self.labels, self.content))
         if self.on_trim is not None:
             check_trim(self.on_trim)
+        if self.compact is not None:
+            put(self, "compact", compact_of(self.compact) or False)
 
     def __repr__(self) -> str:
         """Show the name and what is not as it would be by default; no content."""

@@ -45,7 +45,8 @@ def rewrite(portion: Portion, compact: Compact, window: Window) -> tuple[History
     """
     history = portion.history
     messages, items = history.messages_between(0, history.count), [*history.originals]
-    window = window._replace(fixed=portion.asked_pins, unread=history.unread)
+    unread = (portion.sizes.unread if portion.sizes.additive else None) or history.unread
+    window = window._replace(fixed=portion.asked_pins, unread=unread)
     written = write_results(history.format, compact, messages, window)
     for index, texts in written.edits().items():
         items[index] = history.format.with_texts(items[index], texts)
