@@ -154,11 +154,14 @@ class Work(Portion):
             known = self.ask.sizes
             if known is not None:
                 known = [None if at in edits else size for at, size in enumerate(known)]
+            mended = self.origin is not None
             self._written[window] = replace(
                 self,
+                # else the history read objects into that very list
+                source=self.source if mended else self.history.originals_from(self.lead),
                 history=history,
                 sizes=_sizes(self.ask, self.counter, history, self.sizes.fixed, known),
-                origin=[*range(len(self.source))] if self.origin is None else self.origin,
+                origin=self.origin if mended else [*range(len(self.source))],
                 written=written,
             )
         return self._written[window]
