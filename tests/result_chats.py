@@ -1,4 +1,4 @@
-"""Random chats of tools whose results repeat, in five wire forms; and how their results are read without trimtab."""
+"""Random chats of tools whose results repeat, in five wire forms; and how results are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ Message = dict[str, Any]
 FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini", "bedrock")
 
 MARKER = re.compile(
-    r"\[lines (\d+)-(\d+) as in (?:([A-Za-z0-9_.:-]+)|(\d+) results? back) from (\d+)(?:, numbered from (\d+))?\]"
+    r"\[lines (\d+)-(\d+) as in (?:([A-Za-z0-9_.:-]+)|(\d+) results? back)"
+    r" from (\d+)(?:, numbered from (\d+))?\]"
 )
 
 
@@ -40,7 +41,14 @@ def chat(form: str, random: Random, *, turns: int, lookalikes: bool = True) -> l
 
 
 def _line(random: Random) -> str:
-    return random.choice(["", "}", "    return value", f"    value_{random.randint(0, 99)} = compute(argument, {random.random():.3f})"])
+    return random.choice(
+        [
+            "",
+            "}",
+            "    return value",
+            f"    value_{random.randint(0, 99)} = compute(argument, {random.random():.3f})",
+        ]
+    )
 
 
 def _text(random: Random, files: list[list[str]], lookalikes: bool) -> str:
@@ -56,7 +64,9 @@ def _text(random: Random, files: list[list[str]], lookalikes: bool) -> str:
         part = [f"{start + 1 + at:>4}\t{line}" for at, line in enumerate(part)]
     if lookalikes and random.random() < 0.1:
         place = random.randint(0, len(part))
-        part.insert(place, "\\" * random.randint(0, 2) + f"[lines {place + 1}-{place + 3} as in call_1 from 1]")
+        part.insert(
+            place, "\\" * random.randint(0, 2) + f"[lines {place + 1}-{place + 3} as in call_1 from 1]"
+        )
     end = random.choice(["", "\n", "\r\n", "\nno newline"])
     return "\n".join(part) + end
 
@@ -95,7 +105,9 @@ def exchange(form: str, asked: list[tuple[str, str, str]]) -> list[Message]:
         return [
             {
                 "role": "assistant",
-                "content": [{"type": "tool_use", "id": one, "name": tool, "input": {}} for one, tool, _ in asked],
+                "content": [
+                    {"type": "tool_use", "id": one, "name": tool, "input": {}} for one, tool, _ in asked
+                ],
             },
             {
                 "role": "user",
@@ -108,7 +120,9 @@ def exchange(form: str, asked: list[tuple[str, str, str]]) -> list[Message]:
         return [
             {
                 "role": "assistant",
-                "content": [{"toolUse": {"toolUseId": one, "name": tool, "input": {}}} for one, tool, _ in asked],
+                "content": [
+                    {"toolUse": {"toolUseId": one, "name": tool, "input": {}}} for one, tool, _ in asked
+                ],
             },
             {
                 "role": "user",
@@ -120,12 +134,21 @@ def exchange(form: str, asked: list[tuple[str, str, str]]) -> list[Message]:
     return [
         {
             "role": "model",
-            "parts": [{"functionCall": {**({"id": one} if one else {}), "name": tool, "args": {}}} for one, tool, _ in asked],
+            "parts": [
+                {"functionCall": {**({"id": one} if one else {}), "name": tool, "args": {}}}
+                for one, tool, _ in asked
+            ],
         },
         {
             "role": "user",
             "parts": [
-                {"functionResponse": {**({"id": one} if one else {}), "name": tool, "response": {"result": text}}}
+                {
+                    "functionResponse": {
+                        **({"id": one} if one else {}),
+                        "name": tool,
+                        "response": {"result": text},
+                    }
+                }
                 for one, tool, text in asked
             ],
         },
@@ -134,28 +157,27 @@ def exchange(form: str, asked: list[tuple[str, str, str]]) -> list[Message]:
 
 def results(form: str, messages: list[Message]) -> list[tuple[int, str, str]]:
     """List (message, id of the call, text) of the results in messages, in order."""
-    found = []
-    for at, message in enumerate(messages):
-        if form == "openai_chat" and message.get("role") == "tool":
-            found.append((at, message["tool_call_id"], message["content"]))
-        elif form == "openai_responses" and message.get("type") == "function_call_output":
-            found.append((at, message["call_id"], message["output"]))
-        elif form == "anthropic":
-            for part in message["content"]:
-                if part["type"] == "tool_result":
-                    content = part["content"]
-                    found.append((at, part["tool_use_id"], content if isinstance(content, str) else content[0]["text"]))
-        elif form == "bedrock":
-            for part in message["content"]:
-                if "toolResult" in part:
-                    one = part["toolResult"]
-                    found.append((at, one["toolUseId"], one["content"][0]["text"]))
-        elif form == "gemini":
-            for part in message["parts"]:
-                if "functionResponse" in part:
-                    one = part["functionResponse"]
-                    found.append((at, one.get("id", ""), one["response"]["result"]))
-    return found
+    return [(at, *one) for at, message in enumerate(messages) for one in _results_in(form, message)]
+
+
+def _results_in(form: str, message: Message) -> list[tuple[str, str]]:
+    if form == "openai_chat":
+        return [(message["tool_call_id"], message["content"])] if message["role"] == "tool" else []
+    if form == "openai_responses":
+        is_result = message.get("type") == "function_call_output"
+        return [(message["call_id"], message["output"])] if is_result else []
+    if form == "gemini":
+        found = [part["functionResponse"] for part in message["parts"] if "functionResponse" in part]
+        return [(one.get("id", ""), one["response"]["result"]) for one in found]
+    if form == "bedrock":
+        found = [part["toolResult"] for part in message["content"] if "toolResult" in part]
+        return [(one["toolUseId"], one["content"][0]["text"]) for one in found]
+    found = [part for part in message["content"] if part["type"] == "tool_result"]
+    return [(one["tool_use_id"], _text_of(one["content"])) for one in found]
+
+
+def _text_of(content: Any) -> str:
+    return content if isinstance(content, str) else content[0]["text"]
 
 
 def unresolved(found: list[tuple[int, str, str]]) -> list[str]:

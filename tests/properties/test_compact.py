@@ -1,4 +1,4 @@
-"""Random chats in five wire forms, with results compacted: no reference leads to what the request does not hold."""
+"""Random chats in five wire forms, with results compacted: no reference leads to what is not sent."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from trimtab._fitting.request import compact_of
 from trimtab._shared.checks import check_trim, number_of, whole_of
@@ -25,9 +25,6 @@ from trimtab.errors import (
 )
 from trimtab.strategies import SlidingWindow, Strategy, Strict, TruncateText
 from trimtab.strategies.door import DEFAULT_STRATEGY, StrategyLike, strategy_given
-
-if TYPE_CHECKING:
-    from trimtab.compact import CompactLike
 
 __all__ = ["Block", "Tier", "TrimBehavior"]
 
@@ -141,7 +138,7 @@ class Block:
     wrap: str | None = None
     labels: Sequence[str] | None = None
     on_trim: Callable[[Any], object] | None = None
-    compact: CompactLike = None
+    compact: Any = None
 
     def __post_init__(self) -> None:
         """Check every value, and bring those with two spellings into one."""

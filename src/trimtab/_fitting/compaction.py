@@ -1,8 +1,8 @@
-"""Results written otherwise before anything is counted, and again for what a request turns out to hold.
+"""Results written otherwise, and again for what a request turns out to hold.
 
 A result may refer to an earlier one of the same request, as long as that is in it, whole. What is evicted,
-cut or cleared is known only once it is settled; then the rest is written again, and settled again. What may be
-referred to only shrinks, so this ends.
+cut or cleared is known only once it is settled; then the rest is written again, and settled again. What may
+be referred to only shrinks, so this ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from trimtab.compact.writing import ALL, Window, Written, WrittenText, held_befo
 from trimtab.conversation import History
 from trimtab.counting.awaited import CountsNeeded
 from trimtab.errors import CountingError, FormatError
-from trimtab.formats import Path
 from trimtab.report import ReferenceRow, WrittenResults
 from trimtab.strategies.runner import Settled
 
@@ -133,20 +132,43 @@ def _goes_on(decision: Decision[Any], start: Held | None) -> bool:
     return window.gone <= now.gone and window.parted <= (now.parted | now.gone)
 
 
+class _Output:
+    """What is in an output, whole or in part, asked by places of results."""
+
+    def __init__(self, settled: Settled) -> None:
+        self._edits, self._partial, self._cut = settled.edits, settled.partial, settled.cut
+        self._before = {*settled.before}
+
+    def holds(self, place: Place) -> bool:
+        """Tell whether a result is there."""
+        index, part = place
+        if index < self._cut and index not in self._before:
+            return False
+        return index not in self._partial or part in self._partial[index]
+
+    def parts(self, result: Result) -> bool:
+        """Tell whether a result that is there was cut or cleared."""
+        own = self._edits.get(result.place[0])
+        return own is not None and any(text.path in own for text in result.texts)
+
+    def may_refer(self, result: Result) -> bool:
+        """Tell whether a reference may stand in what is there of a result."""
+        own = self._edits.get(result.place[0], {})
+        texts = [own.get(text.path) for text in result.texts]
+        return any(text is None or any(map(marker_in, text.split("\n"))) for text in texts)
+
+
 def held_of(decision: Decision[Any]) -> Window:
     """Tell what an output holds of the results of a block."""
     settled, gone, parted = decision.settled, set[Place](), set[Place]()
     if _holds_all(settled):
         return ALL
-    edits, partial, cut, before = settled.edits, settled.partial, settled.cut, {*settled.before}
+    output = _Output(settled)
     for result in decision.portion.written.results:
-        index, part = place = result.place
-        if index < cut and index not in before:
-            gone.add(place)
-        elif index in partial and part not in partial[index]:
-            gone.add(place)
-        elif index in edits and any(text.path in edits[index] for text in result.texts):
-            parted.add(place)
+        if not output.holds(result.place):
+            gone.add(result.place)
+        elif output.parts(result):
+            parted.add(result.place)
     return Window(frozenset(gone), frozenset(parted))
 
 
@@ -163,39 +185,20 @@ def dangles(written: Written, settled: Settled) -> bool:
     """
     if _holds_all(settled) or not written.links:
         return False
-    edits, partial, cut, before = settled.edits, settled.partial, settled.cut, {*settled.before}
     results: dict[Place, Result] = {}
-    if edits or any([link.back for link in written.links]):
+    if settled.edits or any([link.back for link in written.links]):
         results = {result.place: result for result in written.results}
-
-    def is_there(place: Place) -> bool:
-        index, part = place
-        return (index >= cut or index in before) and part in partial.get(index, (part,))
-
-    def is_edited(place: Place) -> bool:
-        own = edits.get(place[0])
-        return own is not None and any(text.path in own for text in results[place].texts)
-
-    ranks: dict[Place, int] = {}
-    for link in written.links:
-        if not is_there(link.holder):
+    output = _Output(settled)
+    there = filter(output.holds, results) if any([link.back for link in written.links]) else ()
+    ranks = {place: at for at, place in enumerate(there)}
+    for holder, source, back in written.links:
+        if not output.holds(holder) or (settled.edits and not output.may_refer(results[holder])):
             continue
-        if is_edited(link.holder) and not _still_refers(results[link.holder], edits):
-            continue
-        if not is_there(link.source) or is_edited(link.source):
+        if not output.holds(source) or (settled.edits and output.parts(results[source])):
             return True
-        if link.back:
-            ranks = ranks or {place: at for at, place in enumerate(filter(is_there, results))}
-            if ranks[link.holder] - ranks[link.source] != link.back:
-                return True
+        if back and ranks[holder] - ranks[source] != back:
+            return True
     return False
-
-
-def _still_refers(holder: Result, edits: Mapping[int, Mapping[Path, str]]) -> bool:
-    """Tell whether a reference may stand in what was cut or cleared of a result."""
-    own = edits.get(holder.place[0], {})
-    texts = [own.get(text.path) for text in holder.texts]
-    return any(text is None or any(map(marker_in, text.split("\n"))) for text in texts)
 
 
 # What it saved.

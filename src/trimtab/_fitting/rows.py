@@ -88,8 +88,8 @@ class Rows(Lazy[MessageRow], LiveRows):
     """One row a message of the input, built when read; texts are added where they are asked for."""
 
     __slots__ = (
-        "_made_tools",
         "_compacted",
+        "_made_tools",
         "_mark_tokens",
         "_marked",
         "_output",

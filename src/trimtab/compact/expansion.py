@@ -23,7 +23,7 @@ def expand(messages: Sequence[M], /, *, format: str | Format = "auto") -> list[M
 
 
 def expand(messages: Any, /, *, format: str | Format = "auto") -> Any:
-    """Put back what references in results stand for.
+    r"""Put back what references in results stand for.
 
     Every text is again what it was before repeats were looked for, byte for byte. JSON that was written tight
     stays so, and so does what a `Kind` wrote: no value of it was lost.
@@ -40,7 +40,7 @@ def expand(messages: Any, /, *, format: str | Format = "auto") -> Any:
 
     Example:
         >>> from trimtab import fit
-        >>> text = "\\n".join(f"def test_number_{n}(): assert parse({n}) == {n}" for n in range(9))
+        >>> text = "\n".join(f"def test_number_{n}(): assert parse({n}) == {n}" for n in range(9))
         >>> messages = [{"role": "user", "content": "Read it twice."}]
         >>> for name in ("a", "b"):
         ...     call = {"id": name, "type": "function", "function": {"name": "read", "arguments": "{}"}}

@@ -1,11 +1,20 @@
-"""The line that stands for lines of an earlier result: how it is written, read and told from a tool's own text."""
+"""The line that stands for lines of an earlier result, told from a tool's own."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-__all__ = ["Reference", "escape", "is_handle", "looks_like_marker", "marker_in", "numbered", "renumber", "unescape"]
+__all__ = [
+    "Reference",
+    "escape",
+    "is_handle",
+    "looks_like_marker",
+    "marker_in",
+    "numbered",
+    "renumber",
+    "unescape",
+]
 
 HANDLE = r"[A-Za-z0-9_.:-]{1,64}"
 """Ids that may be written into a marker: the model chose them, so they must not bring in any text."""

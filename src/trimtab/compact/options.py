@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
 
-from trimtab._shared.checks import check_choice, check_flag, check_names, check_whole, near_names
+from trimtab._shared.checks import check_choice, check_flag, check_whole
 from trimtab.errors import ConfigurationError
 
-__all__ = ["JSON_FORMS", "Compact", "CompactLike", "Kind", "check_compact", "compact_from"]
+__all__ = ["JSON_FORMS", "Compact", "CompactLike", "Kind", "check_compact"]
 
 JSON_FORMS = ("tight", "table")
 """How JSON may be written."""
@@ -21,24 +21,24 @@ JSON_FORMS = ("tight", "table")
 class Kind:
     """A kind of result that you write shorter in your own way, such as the output of a test run.
 
-    What `write` returns is used only if it is shorter than the text. A result that is JSON stays JSON. `write`
-    is called once for a text, and its answer is remembered as long as the conversation is.
+    What `write` returns is used only if it is shorter than the text. A result that is JSON stays JSON.
+    `write` is called once for a result, and its answer is remembered as long as the conversation is.
 
     Args:
         name: Its name in the report.
         tools: Tools whose results are of this kind; (): any tool.
         match: Regular expression that is found in texts of this kind; None: any text.
         write: Function that takes the text and returns a shorter one. It has to depend on the text alone.
-        lossy: Whether something is lost that a reader may need. The new text then ends with a marker that names
-            the call, by which the whole result is found in your own messages; a result without an id by which
-            it could be found, and one that is JSON, stay as they are.
+        lossy: Whether something is lost that a reader may need. The new text then ends with a marker that
+            names the call, by which the whole result is found in your own messages; a result without an id
+            by which it could be found, and one that is JSON, stay as they are.
 
     Raises:
         ConfigurationError: An argument is of the wrong kind, or `match` is no regular expression.
 
     Example:
-        >>> Kind(name="pytest", match="=+ test session starts", write=lambda text: text[-200:], lossy=True).name
-        'pytest'
+        >>> Kind(name="tail", tools=["make"], write=lambda text: text[-200:], lossy=True).name
+        'tail'
     """
 
     name: str
@@ -80,7 +80,9 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compact:
-    """How tool results are written before anything is counted: what was said once is not said again.
+    r"""How tool results are written: what was said once is not said again.
+
+    They are written so before anything is counted.
 
     Nothing is lost. A run of lines that stands in an earlier result of the same request becomes one line that
     says where: `[lines 120-188 as in call_7 from 118]`. JSON is written without spaces between its values. No
@@ -90,7 +92,8 @@ class Compact:
     Args:
         repeats: Whether lines that stand in an earlier result are written as a reference.
         json: How a result that is JSON is written. "tight": without spaces between values. "table": so, and a
-            list of at least three objects with the same keys as `{"cols": […], "rows": […]}`. None: as it is. JSON that strict readers read in different ways (repeated keys, NaN) stays as it is.
+            list of at least three objects with the same keys as `{"cols": […], "rows": […]}`. None: as it is.
+            JSON that readers may read in different ways (repeated keys, NaN) stays as it is.
         min_lines: The fewest lines that are written as a reference.
         min_tokens: The fewest tokens, by an estimate, that these lines must have.
         exclude_tools: Tools whose results are sent as they are: for example one that reads files that an edit
@@ -106,7 +109,7 @@ class Compact:
         >>> messages = [
         ...     {"role": "user", "content": "How warm is it?"},
         ...     {"role": "assistant", "tool_calls": [call]},
-        ...     {"role": "tool", "tool_call_id": "a", "content": '{\\n  "celsius": 21.50\\n}'},
+        ...     {"role": "tool", "tool_call_id": "a", "content": '{\n  "celsius": 21.50\n}'},
         ... ]
         >>> fit(messages, 1_000, compact=Compact(repeats=False)).messages[2]["content"]
         '{"celsius":21.50}'
@@ -137,24 +140,6 @@ class Compact:
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ConfigurationError(f"two kinds are named {twice[0]!r}: name them apart", argument="kinds")
         put(self, "kinds", kinds)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as data for a policy.
-
-        Raises:
-            ConfigurationError: It has kinds, which are functions.
-        """
-        if self.kinds:
-            raise ConfigurationError(
-                "kinds are functions, which data cannot hold: pass compact= in code", argument="kinds"
-            )
-        return {
-            "repeats": self.repeats,
-            "json": self.json,
-            "min_lines": self.min_lines,
-            "min_tokens": self.min_tokens,
-            "exclude_tools": list(self.exclude_tools),
-        }
 
 
 CompactLike: TypeAlias = "bool | Compact | None"
@@ -189,27 +174,3 @@ def check_compact(value: object, /) -> Compact | None:
         f"compact must be True, False or a Compact, as in Compact(json=None), not {value!r:.80}",
         argument="compact",
     )
-
-
-def compact_from(data: object, /) -> Compact | None:
-    """Return how results are written, from data: True, False, null, or options by name.
-
-    Raises:
-        ConfigurationError: It is nothing of these, or has an option that there is not.
-    """
-    if not isinstance(data, Mapping):
-        return check_compact(data)
-    named, known = check_names(data), [one.name for one in fields(Compact) if one.name != "kinds"]
-    for name in named:
-        if name not in known:
-            raise ConfigurationError(
-                f"compact has no option {name!r}; there are: {', '.join(known)}"
-                f"{_near(name, known)}",
-                argument=name,
-            )
-    return Compact(**cast("dict[str, Any]", dict(named)))
-
-
-def _near(name: str, known: Sequence[str]) -> str:
-    near = near_names(name, known)
-    return f". Did you mean {near[0]!r}?" if near else ""

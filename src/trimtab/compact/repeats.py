@@ -1,7 +1,7 @@
-"""Lines that stand in an earlier result, found and written as references; and put back.
+"""Lines that stand in an earlier result, written as references; and put back.
 
-Only lines that are sent are looked for: a line that a reference stands for is none of the text that has it. So
-no reference leads to another, and each is resolved in one step.
+Only lines that are sent are looked for: a line that a reference stands for is none of the text that has it.
+So no reference leads to another, and each is resolved in one step.
 """
 
 from __future__ import annotations
@@ -262,9 +262,7 @@ def put_back(text: str, lines_at: Callable[[str | int], Lines | None], /) -> str
     return "\n".join(made)
 
 
-def _lines_for(
-    reference: Reference, lines_at: Callable[[str | int], Lines | None]
-) -> list[str] | None:
+def _lines_for(reference: Reference, lines_at: Callable[[str | int], Lines | None]) -> list[str] | None:
     there, start = lines_at(reference.handle), reference.start - 1
     found = None if there is None else there[start : start + reference.count]
     if found is None or len(found) < reference.count:

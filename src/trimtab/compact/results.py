@@ -1,4 +1,4 @@
-"""The results of a conversation, read once each, and what each is written as before repeats are looked for."""
+"""The results of a conversation, and what each is written as by itself."""
 
 from __future__ import annotations
 

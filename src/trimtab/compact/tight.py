@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["is_json", "tight"]
 
 
-class _NotOurs(Exception):  # noqa: N818 - no fault: it is JSON that stays as it is
+class _NotOurs(Exception):
     """It is JSON that two readers may read in different ways, or no JSON."""
 
 

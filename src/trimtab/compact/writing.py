@@ -1,4 +1,4 @@
-"""How the results of a conversation are written for what a request holds of it, remembered from call to call."""
+"""How results are written for what a request holds, remembered from call to call."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from trimtab._shared.memory import WEIGHTS
+from trimtab.compact.markers import escape
 from trimtab.compact.options import Compact
 from trimtab.compact.repeats import Lines, Repeats, lines_of
 from trimtab.compact.results import Place, Reading, Result, Text, read_results
@@ -109,8 +110,10 @@ class _Writing:
         whole = is_there and not unread and place not in window.parted
         source = Lines() if whole and result.is_one_text else None
         for text in result.texts:
-            if fixed or not is_there or not text.takes_references or not self._compact.repeats:
+            if fixed or not text.takes_references or not self._compact.repeats:
                 sent, plain, references = (text.text if fixed else text.base), None, 0
+            elif not is_there:
+                sent, plain, references = "\n".join(map(escape, text.base.split("\n"))), None, 0
             else:
                 lines, plain, used = self._repeats.write(text.base.split("\n"), self._handle_of)
                 sent, references = "\n".join(lines), self._link(place, used, plain)
@@ -127,9 +130,7 @@ class _Writing:
     def _link(self, place: Place, used: Collection[int], plain: Lines) -> int:
         for number in sorted(used):
             back = self._handle_of(number)
-            self.links.append(
-                Link(place, self._sources[number].place, back if isinstance(back, int) else 0)
-            )
+            self.links.append(Link(place, self._sources[number].place, back if isinstance(back, int) else 0))
         return len(used)
 
     def _handle_of(self, number: int) -> str | int:

@@ -444,8 +444,8 @@ class WrittenResults:
     references: tuple[ReferenceRow, ...] = ()
     """Which results refer to which; each pair once."""
     saved_tokens: Mapping[str, int] | None = None
-    """Tokens saved by step: "repeats", "json", or the name of a `Kind`; None if the counter tells only totals,
-    or is async and nothing asked it. They are counted, before and after.
+    """Tokens saved by step: "repeats", "json", or the name of a `Kind`; None if the counter tells only
+    totals, or is async and nothing asked it. They are counted, before and after.
     """
 
 

@@ -14,9 +14,9 @@ from trimtab.report.rows import (
     BlockReport,
     MessageRow,
     RuleCounts,
-    WrittenResults,
     RunRow,
     SummaryCheck,
+    WrittenResults,
 )
 
 if TYPE_CHECKING:
