@@ -96,25 +96,25 @@ def settle_written(
     Returns:
         What was settled, and what it was written for.
     """
-    windows = {name: one[0] for name, one in start.items()}
-    for left in range(_MOST_ROUNDS, -1, -1):
-        outcome = yield from settle(windows)
+    windows, rounds = {name: one[0] for name, one in start.items()}, 0
+    while True:
+        outcome, rounds = (yield from settle(windows)), rounds + 1
         made = [one for one in decisions(outcome) if one.portion.written is not None]
         if start and not all(_goes_on(one, start.get(one.portion.name)) for one in made):
             return (yield from settle_written(settle, decisions))
         start = {}
         torn = {one.portion.name for one in made if dangles(one.portion.written, one.settled)}
         if not torn:
-            break
+            return outcome, windows
         wider = dict[str, Window]()
         for one in made:
             name, before, now = one.portion.name, windows.get(one.portion.name, ALL), held_of(one)
             gone, parted = before.gone | now.gone, before.parted | now.parted
-            if name in torn and (left <= 1 or (gone, parted) == (before.gone, before.parted)):
+            is_stuck = name in torn and (gone, parted) == (before.gone, before.parted)
+            if is_stuck or rounds >= _MOST_ROUNDS:
                 parted = frozenset([result.place for result in one.portion.written.results])
             wider[name] = Window(gone, parted)
         windows = wider
-    return outcome, windows
 
 
 Held = tuple[Window, "Mapping[Hashable, Window]"]

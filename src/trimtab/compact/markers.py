@@ -32,7 +32,8 @@ class Reference(NamedTuple):
 
     first: int
     """The first of the lines in the text that they are taken from, from 1."""
-    count: int
+    length: int
+    """How many lines they are."""
     handle: str | int
     """Id of the call that the earlier result answers, or how many results back it is."""
     start: int
@@ -46,7 +47,7 @@ class Reference(NamedTuple):
         if isinstance(handle, int):
             handle = f"{handle} result{'' if handle == 1 else 's'} back"
         numbers = "" if self.number is None else f", numbered from {self.number}"
-        last = self.first + self.count - 1
+        last = self.first + self.length - 1
         return f"[lines {self.first}-{last} as in {handle} from {self.start}{numbers}]"
 
 

@@ -19,7 +19,7 @@ from trimtab.compact.markers import (
     unescape,
 )
 
-__all__ = ["Lines", "Repeats", "lines_of", "put_back"]
+__all__ = ["Lines", "Repeats", "escaped", "lines_of", "put_back"]
 
 _MOST_PLACES = 8
 """Places that are remembered of one line: braces and blank lines are everywhere."""
@@ -36,7 +36,7 @@ class _Run(NamedTuple):
     """Neighboring lines that stand in an earlier result."""
 
     at: int
-    count: int
+    length: int
     source: int
     start: int
     by: int = 0
@@ -105,7 +105,7 @@ class Repeats:
             sent.append(str(reference))
             plain.append(None)
             used.add(run.source)
-            done = run.at + run.count
+            done = run.at + run.length
         copy(done, len(lines))
         return sent, plain, used
 
@@ -119,14 +119,14 @@ class Repeats:
         while at < len(lines):
             best: _Run | None = None
             for run in self._at(lines, at, failed, gutter):
-                if best is None or run.count >= best.count:
+                if best is None or run.length >= best.length:
                     best = run
             if best is not None:
                 best = self._from_before(best, lines, done)
                 reference = _reference(best, handle_of(best.source), gutter)
                 if self._pays(best, lines, reference):
                     found.append((best, reference))
-                    at = done = best.at + best.count
+                    at = done = best.at + best.length
                     continue
             at += 1
         return found
@@ -189,13 +189,13 @@ class Repeats:
         most = min(run.at - done, run.start)
         while back < most and there[run.start - back - 1] == lines[run.at - back - 1]:
             back += 1
-        return run._replace(at=run.at - back, start=run.start - back, count=run.count + back)
+        return run._replace(at=run.at - back, start=run.start - back, length=run.length + back)
 
     def _pays(self, run: _Run, lines: Sequence[str], reference: Reference) -> bool:
-        if run.count < self._min_lines:
+        if run.length < self._min_lines:
             return False
         least, chars = max(self._min_chars, int(len(str(reference)) * _MARKER_WEIGHT) + 1), 0
-        for line in lines[run.at : run.at + run.count]:
+        for line in lines[run.at : run.at + run.length]:
             chars += len(line.strip()) + 2
             if chars >= least:
                 return True
@@ -216,7 +216,7 @@ def _alike(there: Lines, start: int, lines: Sequence[str], at: int, most: int) -
 
 def _reference(run: _Run, handle: str | int, gutter: dict[int, tuple[str, int, str]]) -> Reference:
     number = gutter[run.at][1] if run.by else None
-    return Reference(run.at + 1, run.count, handle, run.start + 1, number)
+    return Reference(run.at + 1, run.length, handle, run.start + 1, number)
 
 
 def _gutter_of(lines: Sequence[str | None]) -> dict[int, tuple[str, int, str]]:
@@ -233,6 +233,11 @@ def _gutter_of(lines: Sequence[str | None]) -> dict[int, tuple[str, int, str]]:
             found[at - 1], found[at] = last, parts
         last, last_at = parts, at
     return found
+
+
+def escaped(text: str, /) -> str:
+    """Return a text without references as it is sent."""
+    return "\n".join(map(escape, text.split("\n"))) if "[lines " in text else text
 
 
 def lines_of(text: str, /) -> Lines:
@@ -264,11 +269,11 @@ def put_back(text: str, lines_at: Callable[[str | int], Lines | None], /) -> str
 
 def _lines_for(reference: Reference, lines_at: Callable[[str | int], Lines | None]) -> list[str] | None:
     there, start = lines_at(reference.handle), reference.start - 1
-    found = None if there is None else there[start : start + reference.count]
-    if found is None or len(found) < reference.count:
+    found = None if there is None else there[start : start + reference.length]
+    if found is None or len(found) < reference.length:
         return None
     lines = [line for line in found if line is not None]
-    if len(lines) < reference.count:
+    if len(lines) < reference.length:
         return None
     if reference.number is None:
         return lines

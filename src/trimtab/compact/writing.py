@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from trimtab._shared.memory import WEIGHTS
-from trimtab.compact.markers import escape
 from trimtab.compact.options import Compact
-from trimtab.compact.repeats import Lines, Repeats, lines_of
+from trimtab.compact.repeats import Lines, Repeats, escaped, lines_of
 from trimtab.compact.results import Place, Reading, Result, Text, read_results
 from trimtab.formats import Format, Path
 
@@ -113,7 +112,7 @@ class _Writing:
             if fixed or not text.takes_references or not self._compact.repeats:
                 sent, plain, references = (text.text if fixed else text.base), None, 0
             elif not is_there:
-                sent, plain, references = "\n".join(map(escape, text.base.split("\n"))), None, 0
+                sent, plain, references = escaped(text.base), None, 0
             else:
                 lines, plain, used = self._repeats.write(text.base.split("\n"), self._handle_of)
                 sent, references = "\n".join(lines), self._link(place, used, plain)
