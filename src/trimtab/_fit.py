@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.fitted import Fitted, fitted_for
@@ -23,6 +23,9 @@ from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.formats.origin import OriginOf
 from trimtab.strategies.door import StrategyLike
 from trimtab.strategies.summarizer import adrive
+
+if TYPE_CHECKING:
+    from trimtab.compact import CompactLike
 
 __all__ = ["Fitted", "afit", "fit"]
 
@@ -51,6 +54,7 @@ def fit(
     on_trim: OnTrim | None = None,
     origin: OriginOf | None = None,
     rules: Sequence[str] | None = None,
+    compact: CompactLike = None,
     repair: bool = False,
     strict: bool = False,
 ) -> Fitted[Any]: ...
@@ -76,6 +80,7 @@ def fit(
     on_trim: OnTrim | None = None,
     origin: OriginOf | None = None,
     rules: Sequence[str] | None = None,
+    compact: CompactLike = None,
     repair: bool = False,
     strict: bool = False,
     read: Callable[[M], Any] | None = None,
@@ -102,6 +107,7 @@ def fit(
     on_trim: OnTrim | None = None,
     origin: OriginOf | None = None,
     rules: Sequence[str] | None = None,
+    compact: CompactLike = None,
     repair: bool = False,
     strict: bool = False,
     read: Any = None,
@@ -167,6 +173,10 @@ def fit(
         rules: Rules of the host, such as ["Never deploy on Fridays."]: always
             shown, word for word, in one message behind the system text, and
             never evicted. The rules that an earlier fit wrote are replaced.
+        compact: How tool results are written before anything is counted: True, or a
+            `trimtab.compact.Compact`. Lines that stand in an earlier result
+            become a reference to it, and JSON is written without spaces.
+            Nothing is lost, and `trimtab.compact.expand` puts the lines back.
         repair: Whether to repair orphaned results, unanswered calls and shapes
             first; a message that must be kept and cannot be repaired is an
             error.
@@ -233,6 +243,7 @@ def fit(
         on_trim=on_trim,
         origin=origin,
         rules=rules,
+        compact=compact,
         repair=repair,
         strict=strict,
     )
@@ -282,6 +293,7 @@ async def afit(
     on_trim: OnTrim | None = None,
     origin: OriginOf | None = None,
     rules: Sequence[str] | None = None,
+    compact: CompactLike = None,
     repair: bool = False,
     strict: bool = False,
 ) -> Fitted[Any]: ...
@@ -307,6 +319,7 @@ async def afit(
     on_trim: OnTrim | None = None,
     origin: OriginOf | None = None,
     rules: Sequence[str] | None = None,
+    compact: CompactLike = None,
     repair: bool = False,
     strict: bool = False,
     read: Callable[[M], Any] | None = None,
@@ -334,6 +347,7 @@ async def afit(
     on_trim: OnTrim | None = None,
     origin: OriginOf | None = None,
     rules: Sequence[str] | None = None,
+    compact: CompactLike = None,
     repair: bool = False,
     strict: bool = False,
     read: Any = None,
@@ -373,6 +387,7 @@ async def afit(
         on_trim=on_trim,
         origin=origin,
         rules=rules,
+        compact=compact,
         repair=repair,
         strict=strict,
     )

@@ -6,7 +6,7 @@ import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from trimtab._fitting.allocation import Allocation, Claim, Offer, Ties, allocate, offers
 from trimtab._fitting.blocks import Block, Tier, TrimBehavior
@@ -30,6 +30,9 @@ from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.formats.origin import OriginOf
 from trimtab.strategies.door import StrategyLike
 from trimtab.strategies.summarizer import adrive
+
+if TYPE_CHECKING:
+    from trimtab.compact import CompactLike
 
 __all__ = [
     "Allocation",
@@ -80,6 +83,8 @@ class Context:
             says; see `fit`.
         rules: Rules of the host: always shown, word for word, in one message
             behind the system text; see `fit`.
+        compact: How tool results are written in blocks that do not say it
+            themselves; see `fit`. A result refers to results of its own block.
         strict: Whether to raise if the messages of the blocks contain something
             that the provider refuses.
         breakpoints: True marks the output for the provider's prompt cache, in
@@ -125,6 +130,7 @@ class Context:
         on_trim: OnTrim | None = None,
         origin: OriginOf | None = None,
         rules: Sequence[str] | None = None,
+        compact: CompactLike = None,
         strict: bool = False,
         breakpoints: bool | Mapping[str, Any] = False,
         read: Callable[[Any], Any] | None = None,
@@ -147,6 +153,7 @@ class Context:
                 on_trim=on_trim,
                 origin=origin,
                 rules=rules,
+                compact=compact,
                 strict=strict,
                 breakpoints=breakpoints,
                 read=read,
@@ -210,6 +217,7 @@ class Context:
         wrap: str | None = None,
         labels: Sequence[str] | None = None,
         on_trim: OnTrim | None = None,
+        compact: CompactLike = None,
         replace: bool = False,
     ) -> Self:
         """Add a block; the other options are those of `Block`.
@@ -246,6 +254,7 @@ class Context:
             wrap=wrap,
             labels=labels,
             on_trim=on_trim,
+            compact=compact,
         )
         return self.add_block(block, replace=replace)
 
@@ -318,6 +327,7 @@ class Context:
         tools: Sequence[ToolSchema] | None = None,
         pending_calls: Collection[str] | None = None,
         rules: Sequence[str] | None = None,
+        compact: CompactLike = None,
         strict: bool | None = None,
     ) -> Self:
         """Return a context with the same blocks that can be changed
@@ -336,6 +346,7 @@ class Context:
             tools: Tool schemas.
             pending_calls: Ids of calls whose results are still to come.
             rules: Rules of the host; `[]` for none.
+            compact: How tool results are written; False: as they are.
             strict: Whether faults of the messages raise an error.
 
         Raises:
@@ -351,6 +362,7 @@ class Context:
             "tools": tools,
             "pending_calls": pending_calls,
             "rules": rules,
+            "compact": compact,
             "strict": strict,
         }
         changes = {name: value for name, value in given.items() if value is not None}

@@ -16,7 +16,7 @@ FLOORS = (
     ("models", "report", "relevance", "rules"),
     ("formats", "stores"),
     ("conversation", "counting"),
-    ("strategies", "budget"),
+    ("strategies", "budget", "compact"),
     ("_fitting",),
     ("_fit", "context", "history", "results", "telemetry"),
     ("session", "policy", "summaries", "testing"),

@@ -17,6 +17,7 @@ from enum import IntEnum
 from itertools import repeat
 from typing import Any, Literal, cast
 
+from trimtab._fitting.request import compact_of
 from trimtab._shared.checks import check_trim, number_of, whole_of
 from trimtab.errors import (
     ConfigurationError,
@@ -106,6 +107,8 @@ class Block:
             report and for `wrap`.
         on_trim: Called with a `TrimContext` of this block before anything
             is decided.
+        compact: How its tool results are written; None: as the context says,
+            False: as they are.
 
     Raises:
         ConfigurationError: A value is out of range, two values contradict
@@ -135,6 +138,7 @@ class Block:
     wrap: str | None = None
     labels: Sequence[str] | None = None
     on_trim: Callable[[Any], object] | None = None
+    compact: Any = None
 
     def __post_init__(self) -> None:
         """Check every value, and bring those with two spellings into one."""
@@ -161,6 +165,8 @@ class Block:
             put(self, "labels", check.labels(self.labels, self.content))
         if self.on_trim is not None:
             check_trim(self.on_trim)
+        if self.compact is not None:
+            put(self, "compact", compact_of(self.compact) or False)
 
     def __repr__(self) -> str:
         """Show the name and what is not as it would be by default; no content."""

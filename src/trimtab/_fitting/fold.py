@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import chain, takewhile
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from trimtab._fitting.allocation import Claim, offers
 from trimtab._fitting.bonds import by_block
@@ -44,7 +44,28 @@ __all__ = ["claims_of", "settle_blocks"]
 
 def settle_blocks(composition: Composition, /) -> Steps[Settlement]:
     """Settle what stays of the blocks of a `Context`; see `settle`."""
-    return settle(composition, _settle_blocks)
+    return settle(composition, _settle_compact if composition.compacts else _settle_blocks)
+
+
+def _settle_compact(composition: Composition, budget: Budget | None) -> Steps[Outcome]:
+    """Settle with results written otherwise, for what turns out to be there."""
+    # not above: loaded by who asks for it
+    from trimtab._fitting.compaction import remember, settle_written, start_of
+
+    asked = (tuple([(part.name, type(part.strategy)) for part in composition.parts]), budget)
+    start = dict[str, Any]()
+    for part in composition.parts:
+        if part.compact is not None:
+            start.update(start_of(part, part.compact, (part.name, asked)))
+    outcome, windows = yield from settle_written(
+        lambda windows: _settle_blocks(composition.written_for(windows), budget),
+        lambda made: made.decisions,
+        start,
+    )
+    for decision in outcome.decisions:
+        if decision.portion.written is not None:
+            remember(decision, (decision.portion.name, asked), windows)
+    return outcome
 
 
 def _settle_blocks(composition: Composition, budget: Budget | None) -> Steps[Outcome]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, chain, islice, takewhile
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from trimtab._fitting.allocation import Ties, check_ties
@@ -24,6 +24,7 @@ from trimtab._fitting.portion import Decision, Portion, StoredRules, name_block
 from trimtab._fitting.request import (
     budget_of,
     check_breakpoints,
+    compact_of,
     counter_of,
     no_budget_note,
     refuse_faults,
@@ -65,6 +66,8 @@ from trimtab.strategies.openers import without_refused
 from trimtab.strategies.rules_message import check_rules
 
 if TYPE_CHECKING:
+    from trimtab._fitting.compaction import Windows
+    from trimtab.compact import Compact
     from trimtab.report import Reason, RuleCounts, SummaryCheck, Violation
 
 __all__ = [
@@ -135,6 +138,8 @@ class Policy:
     """Says of a message that it has less say than its role."""
     rules: Any = None
     """Rules of the host, which are shown always."""
+    compact: Any = None
+    """How results are written; None: as they are."""
     read: Any = None
     write: Any = None
     """Functions for entries of the blocks that are objects of a framework; None: they are wire messages."""
@@ -177,6 +182,7 @@ def check_policy(policy: Policy, /) -> Policy:
         policy,
         breakpoints=check_breakpoints(policy.breakpoints),
         rules=() if policy.rules is None else check_rules(policy.rules),
+        compact=None if policy.compact is None else compact_of(policy.compact),
         counter=counter,
         budget=None if policy.budget is None else _checked_budget(policy.budget, policy.model),
         system=system_of(policy.system),
@@ -213,6 +219,8 @@ class Part(Portion):
     """One block of a request at work."""
 
     block: Block
+    compact: Compact | None = None
+    """How its results are written; None: as they are."""
 
     @property
     def given(self) -> list[Any]:
@@ -255,7 +263,40 @@ class Composition:
     """Makes the parts again, with what spans them."""
     is_bound: bool
     """False while nothing was looked for that spans blocks."""
+    compacts: bool = False
+    """Whether results of a block are written otherwise."""
     _request_sizes: Sizes | None = None
+    _written: dict[Hashable, Composition] = field(default_factory=dict)
+    """The same with results written for what a request holds, by that."""
+
+    def written_for(self, windows: Windows) -> Composition:
+        """Return the same with results written for what a request holds of each block.
+
+        Args:
+            windows: What the request holds.
+        """
+        key = tuple(sorted(windows.items(), key=itemgetter(0)))
+        if key not in self._written:
+            from trimtab._fitting.compaction import ALL, rewrite  # not above: loaded by who asks for it
+
+            def write(part: Part) -> Part:
+                if part.compact is None:
+                    return part
+                history, written = rewrite(part, part.compact, windows.get(part.name, ALL))
+                sizes = sizes_for(self.counter, history.messages, None, unread=range(0))
+                if isinstance(sizes, Shares):
+                    sizes.base = cast("Shares", part.sizes).base
+                elif part.sizes.unread:
+                    sizes.leave_unread(part.sizes.unread)
+                origin = [*range(len(part.source))] if part.origin is None else part.origin
+                return replace(part, history=history, sizes=sizes, origin=origin, written=written)
+
+            def bind() -> tuple[list[Part], Bonds]:
+                parts, bonds = self.bind()
+                return [*map(write, parts)], bonds
+
+            self._written[key] = replace(self, parts=[*map(write, self.parts)], bind=bind, _written={})
+        return self._written[key]
 
     def look_for_bonds(self) -> bool:
         """Find what spans blocks, if one of them has loose ends; True if something does."""
@@ -327,7 +368,7 @@ class Composition:
 
     def remainder(self) -> int:
         """Ask a black box for the size of what callbacks kept."""
-        if not any(part.gone for part in self.parts):
+        if not any(part.gone or part.written for part in self.parts):
             return self.whole()
         left = (message for part in self.parts for message in part.history.originals)
         return cast("Shares", self.request_sizes).request_tokens([*self.lead, *left])
@@ -406,6 +447,7 @@ def compose(policy: Policy) -> Composition:
         lead=lead,
         fixed=Fixed(system=None if lead else policy.system, tools=policy.tools, shown=rules),
         rules=rules,
+        compacts=any(map(attrgetter("compact"), parts)),
         notes=(*policy.notes, *_notes_of(policy.model, counter, asked, blocks)),
     )
 
@@ -634,6 +676,7 @@ def _parts(
     going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
     unread = _unread(format, lists)
     source_unread = unread if removals.keeps_all else _unread(format, sources)
+    compacts = policy.compact is not None or any(map(attrgetter("compact"), blocks))
     parts: list[Part] = []
     followed, leaderless, sized = False, False, partial(_sizes_of_part, counter, Base(), policy.tools)
     for at in range(len(blocks) - 1, -1, -1):
@@ -666,11 +709,19 @@ def _parts(
             source=source,
             source_sizes=source_sizes,
             start=source_starts[at],
+            asked_pins=history.pins,
+            compact=_compact_of(policy, block) if compacts else None,
             **rest,
         )
         removals.fill(part, at)
         parts.append(part)
     return parts[::-1], bonds
+
+
+def _compact_of(policy: Policy, block: Block) -> Compact | None:
+    """Return how results of a block are written; what is pinned or joined is sent as it is."""
+    compact: Any = policy.compact if block.compact is None else block.compact
+    return None if not compact or block.pinned or block.separator is not None else compact
 
 
 def _sizes_of_part(

@@ -17,7 +17,8 @@ from trimtab.strategies.runner import Settled
 
 if TYPE_CHECKING:
     from trimtab._fitting.joint import Joint
-    from trimtab.report import Reason
+    from trimtab.compact.writing import Written
+    from trimtab.report import Reason, WrittenResults
 
 __all__ = ["Decision", "Portion", "StoredRules", "name_block"]
 
@@ -65,6 +66,17 @@ class Portion:
     """Messages of `source` that a repair edited or moved, or that lost a part to a callback."""
     stored: StoredRules | None = None
     """The host's rules that an earlier fit wrote; they are in `source` and not in `history`."""
+    asked_pins: frozenset[int] = frozenset()
+    """Messages of `history` that the caller pinned."""
+    written: Written | None = None
+    """What results are written as; None where they are sent as they are."""
+
+    @property
+    def compacted(self) -> frozenset[int]:
+        """Messages of `source` of which a result is written otherwise."""
+        if self.written is None:
+            return frozenset()
+        return frozenset([self.source_index(one.place[0]) for one in self.written.texts])
 
     def source_index(self, index: int) -> int:
         """Translate a position in the history to one in the caller's list."""
@@ -91,6 +103,8 @@ class Decision(Generic[P_co]):
     portion: P_co
     settled: Settled
     request: EvictionRequest
+    written: WrittenResults | None = None
+    """What was written otherwise of what stays; None where results are sent as they are."""
 
     def heaviest(self) -> HeaviestMessage | None:
         """Find the heaviest of the caller's messages that stay; None where nobody knows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,6 +39,8 @@ from trimtab.strategies.door import DEFAULT_STRATEGY, steady_strategy, strategy_
 from trimtab.strategies.openers import without_refused
 
 if TYPE_CHECKING:
+    from trimtab.compact import Compact
+    from trimtab.compact.writing import Window
     from trimtab.conversation.repairs import Change
     from trimtab.report import Reason, Violation
 
@@ -69,6 +71,8 @@ class Work(Portion):
     mended_from: int | None = None
     """Position in `source` from which on it was repaired; None where nothing was."""
     _mended_further: Work | None = None
+    _written: dict[Window, Work] = field(default_factory=dict)
+    """The same with results written for what a request holds, by that."""
     _is_noted: bool = False
 
     def mended_further(self, cut: int) -> Work:
@@ -134,6 +138,33 @@ class Work(Portion):
         found = _violations(self.ask, self.format, Request(messages=()), counted)
         leads = ("wrong_order", 0)  # only because it comes first here
         return all((one.rule, one.index) == leads or not one.fault for one in found)
+
+    def written_for(self, compact: Compact, window: Window) -> Work:
+        """Return the same with results written for what a request holds of them.
+
+        Args:
+            compact: How results are written.
+            window: What the request holds.
+        """
+        if window not in self._written:
+            from trimtab._fitting.compaction import rewrite  # not above: loaded by who asks for it
+
+            history, written = rewrite(self, compact, window)
+            edits = {place[0] for place in [one.place for one in written.texts]}
+            known = self.ask.sizes
+            if known is not None:
+                known = [None if at in edits else size for at, size in enumerate(known)]
+            mended = self.origin is not None
+            self._written[window] = replace(
+                self,
+                # else the history read objects into that very list
+                source=self.source if mended else self.history.originals_from(self.lead),
+                history=history,
+                sizes=_sizes(self.ask, self.counter, history, self.sizes.fixed, known),
+                origin=self.origin if mended else [*range(len(self.source))],
+                written=written,
+            )
+        return self._written[window]
 
     def note_repair(self) -> None:
         """Note what of the messages that were evicted a repair would have taken out."""
@@ -262,6 +293,7 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
         mended_from=mend_from if unmended else None,
         rules=rules,
         stored=None if rules is None else _stored_rules(rules, source, stored),
+        asked_pins=frozenset([index + len(lead) for index in pins]) if pins else pins,
     )
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
@@ -362,6 +394,7 @@ def _may_wait(ask: Ask, format: Format, counter: RequestCounter, body: Request |
     """
     bound = format.thinking_rules(ask.model, None if body is None else body.body).bound
     asked = ask.strict or ask.on_trim is not None or ask.pin != () or ask.pending_calls != ()
+    asked = asked or ask.compact is not None  # which reads all results
     return not (bound or asked) and counter.prices is not None
 
 
@@ -454,6 +487,7 @@ def _go_on_without(work: Work, fixed: Fixed, units: Sequence[Unit], gone: Mappin
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}
     kept_pins = [at for at, index in enumerate(indices) if index in history.pins]
+    work.asked_pins = frozenset([at for at, index in enumerate(indices) if index in work.asked_pins])
     holds = [at for at, index in enumerate(indices) if index in history.holds]
     if indices and not work.ask.cut_newest:
         kept_pins.append(holds[-1] if holds else len(indices) - 1)

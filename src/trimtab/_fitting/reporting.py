@@ -17,7 +17,15 @@ from trimtab.counting.sizes import Sizes, counter_name
 from trimtab.counting.texts import TextCounter
 from trimtab.errors import CountingError, FormatError
 from trimtab.formats import Format, Request, mapping_of
-from trimtab.report import BlockReport, EvictedUnit, InsertedRow, Report, RunRow, SummaryCheck
+from trimtab.report import (
+    BlockReport,
+    EvictedUnit,
+    InsertedRow,
+    Report,
+    RunRow,
+    SummaryCheck,
+    WrittenResults,
+)
 from trimtab.report.rows import HEAVY, sum_of
 from trimtab.strategies.must_keep import add_checks
 from trimtab.strategies.runner import Settled
@@ -91,6 +99,7 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         planned=any(is_planned(decision.settled) for decision in decisions),
         values=add_checks((*outcome.asked_checks, *_checks_in(decisions))),
         rules=outcome.asked_rules,
+        written=_written_in(decisions),
         floors_ignored=outcome.floors_ignored,
         violations=Lazy(outcome.violations),
         notes=tuple([*_notes_of(outcome, output), *unknown_notes(unknown)]),
@@ -131,6 +140,25 @@ def _checks_in(decisions: Sequence[FitOutcome | BlockDecision]) -> Iterator[Summ
         for insertion in decision.settled.insertions:
             if insertion.checked is not None:
                 yield insertion.checked
+
+
+def _written_in(decisions: Sequence[FitOutcome | BlockDecision]) -> WrittenResults | None:
+    """Add up what results of all blocks are written as."""
+    found = [one.written for one in decisions if one.written is not None]
+    if not found:
+        return None
+    saved: dict[str, int] | None = {}
+    for one in found:
+        if one.saved_tokens is None:
+            saved = None
+        elif saved is not None:
+            for step, tokens in one.saved_tokens.items():
+                saved[step] = saved.get(step, 0) + tokens
+    return WrittenResults(
+        texts=sum(one.texts for one in found),
+        references=tuple([row for one in found for row in one.references]),
+        saved_tokens=saved,
+    )
 
 
 def _heaviest(rows: list[Rows], room_tokens: int) -> list[RunRow]:
@@ -213,7 +241,9 @@ def _block(decision: FitOutcome | BlockDecision, rows: Rows, beside_tokens: int)
         offered_tokens=decision.offered_tokens - beside_tokens,
         tokens_before=rows.before_tokens(),
         tokens_after=decision.tokens - beside_tokens,
-        actions=_actions(portion, settled.actions),
+        actions=_actions(
+            portion, settled.actions, compacted=decision.written is not None and decision.written.texts > 0
+        ),
         kept_message_count=kept - changed,
         changed_message_count=changed,
         evicted_message_count=len(portion.source) - kept,
@@ -255,10 +285,12 @@ def is_planned(settled: Settled) -> bool:
     return any(insertion.planned_tokens is not None for insertion in settled.insertions)
 
 
-def _actions(portion: Portion, actions: tuple[str, ...]) -> tuple[str, ...]:
+def _actions(portion: Portion, actions: tuple[str, ...], *, compacted: bool) -> tuple[str, ...]:
     """List what was done: first what was evicted before anything was decided, then what the strategy did."""
     reasons = set(portion.gone.values())
     first = ["removed_by_callback"] if "callback" in reasons else []
+    if compacted:
+        first.append("compacted")
     if "repair" in reasons and "evicted" not in actions:
         first.insert(0, "evicted")
     return (*first, *(action for action in actions if action != "kept" or not first)) or ("kept",)

@@ -39,6 +39,7 @@ from trimtab.strategies.door import StrategyLike, check_steady, ratio_of
 from trimtab.strategies.rules_message import check_rules
 
 if TYPE_CHECKING:
+    from trimtab.compact import Compact
     from trimtab.report import RuleCounts, SummaryCheck
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "budget_of",
     "check",
     "check_breakpoints",
+    "compact_of",
     "counter_of",
     "keep_all",
     "no_budget_note",
@@ -110,6 +112,8 @@ class Ask:
     """Rules of the host, which are shown always."""
     rule_counts: RuleCounts | None = None
     """Rules of the session that the messages are of."""
+    compact: Any = None
+    """How results are written; once checked, a `Compact`, or None: as they are."""
     rules_tokens: int = 0
     """What rules of the host take that are among the messages, in front."""
 
@@ -154,6 +158,21 @@ def _check_flags(ask: Ask) -> None:
         ask.steady = check_steady(ask.steady)
     if ask.rules is not None:
         ask.rules = check_rules(ask.rules)
+    if ask.compact is not None:
+        ask.compact = compact_of(ask.compact)
+
+
+def compact_of(value: object, /) -> Compact | None:
+    """Return how results are written; None: as they are.
+
+    Raises:
+        ConfigurationError: It is neither True, False, None nor a `Compact`.
+    """
+    if value is None or value is False:
+        return None
+    from trimtab.compact.options import check_compact  # not above: loaded by who asks for it
+
+    return check_compact(value)
 
 
 def check_breakpoints(value: object, /) -> Mark | None:

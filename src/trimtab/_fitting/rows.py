@@ -88,6 +88,7 @@ class Rows(Lazy[MessageRow], LiveRows):
     """One row a message of the input, built when read; texts are added where they are asked for."""
 
     __slots__ = (
+        "_compacted",
         "_made_tools",
         "_mark_tokens",
         "_marked",
@@ -117,6 +118,7 @@ class Rows(Lazy[MessageRow], LiveRows):
         self._portion = decision.portion
         self._settled = decision.settled
         self._request = decision.request
+        self._compacted = decision.portion.compacted
         self._output: dict[int, int | None] | None = None
         self._made_tools: tuple[_Tools | None] | None = None
 
@@ -154,7 +156,9 @@ class Rows(Lazy[MessageRow], LiveRows):
         mended = mended & self._sizes_after().keys() if mended else mended
         stored = portion.stored
         other = {stored.at} if stored is not None and stored.differ else set[int]()
-        return self._cut_or_edited | self._marked | mended | other
+        written = self._compacted
+        written = written & self._sizes_after().keys() if written else written
+        return self._cut_or_edited | self._marked | mended | other | written
 
     @property
     def _cut_or_edited(self) -> set[int]:
@@ -292,6 +296,7 @@ class Rows(Lazy[MessageRow], LiveRows):
         portion = self._portion
         return {
             **dict.fromkeys(self._marked, "cache_mark"),
+            **dict.fromkeys(self.changed & self._compacted, "compacted"),
             **dict.fromkeys(self.changed & portion.mended, "repair"),
             **dict.fromkeys(self._cut_or_edited, self._settled.reason),
             **{portion.source_index(at): reason for at, reason in self._settled.reasons.items()},

@@ -51,7 +51,7 @@ Answer: TypeAlias = tuple[EvictionRequest, Settled]
 
 def settle_fit(work: Work, /) -> Steps[Settlement]:
     """Settle what stays of the messages of `fit`; see `settle`."""
-    return settle(work, _settle_history)
+    return settle(work, _settle_history if work.ask.compact is None else _settle_compact)
 
 
 def settle(layout: L, within: Within[L], /) -> Steps[Settlement]:
@@ -106,6 +106,21 @@ def _hold_margin(layout: L, settle_within: Within[L], budget: Budget) -> Steps[A
 
 
 # One block.
+
+
+def _settle_compact(work: Work, budget: Budget | None) -> Steps[FitOutcome]:
+    """Settle with results written otherwise, for what turns out to be there."""
+    # not above: loaded by who asks for it
+    from trimtab._fitting.compaction import ALL, remember, settle_written, start_of
+
+    compact, asked = work.ask.compact, (type(work.strategy), budget)
+    outcome, windows = yield from settle_written(
+        lambda windows: _settle_history(work.written_for(compact, windows.get(work.name, ALL)), budget),
+        lambda made: [made],
+        start_of(work, compact, asked),
+    )
+    remember(outcome, asked, windows)
+    return outcome
 
 
 def _settle_history(work: Work, budget: Budget | None) -> Steps[FitOutcome]:

@@ -75,6 +75,11 @@ class Memory:
                 self._known.move_to_end(key)
             return found
 
+    def peek(self, key: object, /) -> Remembered | None:
+        """Return what is known of messages, and remember nothing of having been asked."""
+        with self._lock:
+            return self._known.get(key)
+
     def keep(self, key: object, known: Remembered, /) -> None:
         """Remember something in place of what was known of it."""
         with self._lock:

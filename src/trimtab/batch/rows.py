@@ -11,6 +11,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from trimtab._fit import fit
 from trimtab._shared.checks import check_choice, check_flag, check_pending_calls, check_tools, system_of
 from trimtab.budget import BudgetLike
+from trimtab.compact import CompactLike
+from trimtab.compact.options import check_compact
 from trimtab.context import Context, Fitted
 from trimtab.conversation import Violation, validate
 from trimtab.counting import CounterLike, counter_for, counter_given
@@ -42,7 +44,17 @@ PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 """The names of all purposes."""
 _REQUEST = ("model", "counter", "format", "system", "tools")
 OPTIONS: Mapping[Operation, Collection[str]] = {
-    "fit": (*_REQUEST, "policy", "budget", "pending_calls", "repair", "rules", "strict", "purpose"),
+    "fit": (
+        *_REQUEST,
+        "policy",
+        "budget",
+        "pending_calls",
+        "repair",
+        "rules",
+        "compact",
+        "strict",
+        "purpose",
+    ),
     "count": _REQUEST,
     "validate": ("format", "model", "pending_calls"),
     "replay": (*_REQUEST, "policy", "budget", "pricing"),
@@ -89,6 +101,7 @@ class Options:
     tools: Sequence[ToolSchema] | None = None
     pending_calls: Collection[str] = ()
     rules: Sequence[str] | None = None
+    compact: CompactLike = None
     repair: bool = False
     strict: bool = False
     purpose: Purpose = "requests"
@@ -107,6 +120,8 @@ class Options:
         # An iterator would be read by the first row.
         object.__setattr__(self, "pending_calls", check_pending_calls(self.pending_calls) or ())
         object.__setattr__(self, "rules", None if self.rules is None else check_rules(self.rules))
+        if self.compact is not None:
+            object.__setattr__(self, "compact", check_compact(self.compact) or False)
         for one in fields(Options):
             value = vars(self)[one.name]
             if one.name in ("operation", "columns", "column", *OPTIONS[self.operation]) or value in (
@@ -198,7 +213,17 @@ def _fit_work(options: Options) -> Work:
         )
     strategy = None if policy is None else strategy_given(policy)
     settings = _some(
-        options, "model", "counter", "format", "system", "tools", "pending_calls", "repair", "rules", "strict"
+        options,
+        "model",
+        "counter",
+        "format",
+        "system",
+        "tools",
+        "pending_calls",
+        "repair",
+        "rules",
+        "compact",
+        "strict",
     )
     asked = columns_of(options)
 
@@ -218,7 +243,10 @@ def _by_policy(policy: Context, options: Options) -> Work:
             argument="repair",
         )
     policy = policy.clone(
-        pending_calls=options.pending_calls, rules=options.rules, strict=True if options.strict else None
+        pending_calls=options.pending_calls,
+        rules=options.rules,
+        compact=options.compact,
+        strict=True if options.strict else None,
     )
     settings = _some(options, "budget", "model", "counter", "format", "system", "tools")
     fit_one = fitter(policy, **settings)

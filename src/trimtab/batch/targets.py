@@ -86,6 +86,16 @@ def _check(options: Options) -> None:
             ),
             argument="rules",
         )
+    if options.compact:
+        raise ConfigurationError(
+            phrase(
+                option("compact"),
+                " writes results otherwise, and ",
+                for_training,
+                " keeps them as they are: leave out one of the two",
+            ),
+            argument="compact",
+        )
     if options.repair:
         raise ConfigurationError(
             phrase(

@@ -39,6 +39,7 @@ from trimtab.batch.rows import (
 )
 from trimtab.batch.targets import make_work
 from trimtab.budget import Budget, BudgetLike
+from trimtab.compact import CompactLike
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError, option, phrase
 from trimtab.formats import Format, SystemLike, ToolSchema, detect, formats, get_format
@@ -76,6 +77,7 @@ class BatchTask(Options):
         pending_calls: Ids of calls whose results are still to come.
         rules: For "fit": rules of the host: always shown, word for word, in one message behind the
             system text; see `fit`.
+        compact: For "fit": how tool results are written: True, or a `trimtab.compact.Compact`; see `fit`.
         repair: Whether to repair orphaned results and unanswered calls first.
         strict: Whether to set aside a conversation with faults instead of fitting it.
         purpose: For "fit": "requests", or "training" for rows of training data. For training, whole turns are
@@ -582,6 +584,7 @@ def fit_table(
     tools: Sequence[ToolSchema] | None = None,
     pending_calls: Collection[str] = (),
     rules: Sequence[str] | None = None,
+    compact: CompactLike = None,
     repair: bool = False,
     strict: bool = False,
     purpose: Purpose = "requests",
@@ -611,6 +614,7 @@ def fit_table(
         pending_calls: Ids of calls whose results are still to come.
         rules: Rules of the host: always shown, word for word, in one message behind the system
             text; see `fit`.
+        compact: How tool results are written: True, or a `trimtab.compact.Compact`; see `fit`.
         repair: Whether to repair orphaned results and unanswered calls first.
         strict: Whether to set aside a conversation with faults instead of fitting it.
         purpose: "requests": conversations that are sent. "training": rows that a model is trained on. For
@@ -650,6 +654,7 @@ def fit_table(
         tools=tools,
         pending_calls=pending_calls,
         rules=rules,
+        compact=compact,
         repair=repair,
         strict=strict,
         purpose=purpose,

@@ -17,6 +17,7 @@ from trimtab.cli.options import (
     RequestOptions,
     calibration_option,
     choice,
+    compact_option,
     complete_policies,
     format_option,
     output_option,
@@ -123,6 +124,7 @@ def batch() -> None:
 @calibration_option
 @_policy_option("that of `trimtab fit`")
 @rule_options
+@compact_option
 @pending_option
 @click.option("--repair", is_flag=True, help="Repair orphaned results, unanswered calls and shapes first.")
 @click.option("--strict", is_flag=True, help="Set aside a conversation with faults instead of fitting it.")
@@ -212,6 +214,7 @@ def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
         options["counter"] = _template_counter(given)
     if "rule_texts" in given:
         options["rules"] = rules_in(given)
+        options["compact"] = given["compact"]
     if operation == "validate":
         options["model"] = given["model"]
     elif "model" in given:

@@ -17,6 +17,7 @@ from trimtab.cli.options import (
     Source,
     bare_option,
     calibration_option,
+    compact_option,
     complete_from,
     pending_option,
     pin_option,
@@ -65,6 +66,7 @@ class PolicyFit:
             charge_as=given["charge_as"],
             pending_calls=given["pending_calls"],
             rules=rules_in(given),
+            compact=given["compact"],
             strict=strict,
         )
         self._names = [block.name for block in policy.blocks]
@@ -261,6 +263,7 @@ def _steady_of(_: click.Context, __: click.Parameter, value: str | None) -> bool
     help="Wire form the messages are sent in, if it is not their own.",
 )
 @rule_options
+@compact_option
 @pin_option
 @pending_option
 @click.option(
@@ -327,6 +330,7 @@ def fit_by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
     settings: dict[str, Any] = {key: given[key] for key in taken_over}
     settings |= {"system": asked.system, "tools": asked.tools, "strategy": strategy_of(given["strategy"])}
     settings |= {"cut_newest": not given["no_cut_newest"], "rules": rules_in(given)}
+    settings["compact"] = given["compact"]
 
     def fit_history(value: Any) -> FittedRequest:
         model = asked.model_of(value)

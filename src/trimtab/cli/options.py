@@ -162,6 +162,11 @@ rule_options = together(
         help="File with such rules, one per line.",
     ),
 )
+compact_option = click.option(
+    "--compact/--no-compact",
+    default=None,
+    help="Write tool results once: lines of earlier results as references, and JSON without spaces.",
+)
 _input_options = together(
     format_option,
     choice(

@@ -95,6 +95,32 @@ class History(Transcript):
         self._read_apart = False
         self._is_alone_here = not (elsewhere or self._answered or self.holds or self._apart)
 
+    def written(self, messages: list[Any], /) -> History:
+        """Return the same conversation with other texts in some of its messages.
+
+        Args:
+            messages: As many messages, which call and answer as these do.
+        """
+        made = History(
+            messages,
+            format=self.format,
+            pins=self.pins,
+            pending_calls=self.pending_calls,
+            protect=self.protect,
+            followed=self._followed,
+            answered=self._answered,
+            holds=self.holds,
+            apart=self._apart,
+            leading=self.head,
+            latest_user=self._latest_user,
+            elsewhere=self.elsewhere,
+            looked_over=not self._looked_from,
+            thinking=self.thinking,
+            origin_of=self.origin_of,
+        )
+        made._unwritten = self.unwritten
+        return made
+
     def _newest_unit(self) -> int:
         if self._newest is None:  # 0 if every message answers something
             self._newest = self.border_at_or_before(max(self.count - 1, 0))

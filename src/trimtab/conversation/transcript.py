@@ -49,6 +49,7 @@ class Transcript:
         """True if the request goes on from messages the provider has stored."""
         self.thinking = format.thinking_rules(None, None) if thinking is None else thinking
         """What the model asks of thinking that is sent back to it."""
+        self._unwritten: Transcript | None = None
         self.protect = protect
         """True if leading system messages, the latest user message and the newest unit stay."""
         self._read_from = self._walked_from = self.count
@@ -61,6 +62,11 @@ class Transcript:
 
     def __len__(self) -> int:
         return self.count
+
+    @property
+    def unwritten(self) -> Transcript:
+        """The same conversation before results in it were compacted; what weighs messages goes by it."""
+        return self._unwritten or self
 
     @property
     def originals(self) -> list[Any]:

@@ -43,6 +43,7 @@ from trimtab.budget import (
     needs_model,
     share_of_window,
 )
+from trimtab.compact import CompactLike
 from trimtab.context import Context
 from trimtab.conversation.units import pins_given, resolve_pins
 from trimtab.counting import AdditiveCounter, CounterLike, EstimateCounter, estimate_for
@@ -99,7 +100,7 @@ def clamped_strides(target_ratio: float, /) -> Cascade:
 MOST_READINGS = 10_000
 """How many readings of messages an adapter remembers; each message lives as long as its reading."""
 
-_OF_CONTEXTS = {"charge_as", "counter", "model", "pending_calls", "rules", "strict"}
+_OF_CONTEXTS = {"charge_as", "compact", "counter", "model", "pending_calls", "rules", "strict"}
 """Options that a `Context` has, too."""
 
 
@@ -123,6 +124,8 @@ class FitOptions(TypedDict, total=False):
     origin: OriginOf | None
     rules: Sequence[str] | None
     """Rules of the host: shown in each call, word for word, behind the system text, and never evicted."""
+    compact: CompactLike
+    """How tool results are written: True, or a `trimtab.compact.Compact`; see `fit`."""
     repair: bool
     strict: bool
 

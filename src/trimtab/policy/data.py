@@ -11,6 +11,7 @@ from typing import Any
 from trimtab._fitting.blocks import Block, Tier
 from trimtab._fitting.request import check_breakpoints
 from trimtab.budget import Budget, BudgetLike
+from trimtab.compact import Compact
 from trimtab.context import Context
 from trimtab.counting import CharCounter, EstimateCounter
 from trimtab.counting.door import counter_in_words
@@ -48,6 +49,7 @@ def context_data(context: Context, names: Mapping[str, object], /) -> dict[str, 
         "on_trim": _name(policy.on_trim, at.key("on_trim")),
         "origin": _name(policy.origin, at.key("origin")),
         "rules": list(policy.rules),
+        "compact": _compact(policy.compact, at.key("compact")),
         "strict": policy.strict or None,
         "breakpoints": _mark(policy.breakpoints),
         "budget": _budget(policy.budget),
@@ -69,6 +71,28 @@ def _mark(breakpoints: Mapping[str, Any] | None) -> bool | dict[str, Any] | None
     if breakpoints is None:
         return None
     return True if breakpoints == check_breakpoints(True) else dict(breakpoints)
+
+
+def _compact(compact: Compact | None, at: Place) -> bool | dict[str, Any] | None:
+    """Write how results are written: what is not as it would be if it were left out."""
+    if compact is None:
+        return None
+    if compact.kinds:
+        raise ConfigurationError(
+            f"{at.path}: kinds are functions, and cannot be part of a policy: pass compact= to the Context",
+            argument="kinds",
+            place=at.path or None,
+        )
+    told = {
+        one.name: value
+        for one in fields(Compact)
+        if (value := getattr(compact, one.name)) != one.default and one.name != "kinds"
+    }
+    if "json" in told:
+        told["json"] = told["json"] or "none"
+    if "exclude_tools" in told:
+        told["exclude_tools"] = [*told["exclude_tools"]]
+    return told or True
 
 
 def _format(format: str | Format, at: Place) -> str | None:
@@ -126,6 +150,8 @@ def _block(block: Block, at: Place) -> dict[str, Any]:
                 data["tier"] = Tier.label(value) if value in list(Tier) else int(value)
             case "strategy":
                 data["strategy"] = short_strategy(value, place)
+            case "compact":
+                data["compact"] = value and _compact(value, place)
             case "on_trim":
                 data["on_trim"] = _name(value, place)
             case "cache_control":

@@ -23,6 +23,7 @@ from trimtab._shared.checks import unknown_name
 from trimtab._shared.options import Check, OneOf, Whole, about_options
 from trimtab._shared.plugins import plugin_names
 from trimtab.budget import WORDS_PATTERN, Budget, is_words
+from trimtab.compact.options import JSON_FORMS, Compact
 from trimtab.counting.door import WORDS, as_counter, counter_in_words
 from trimtab.errors import (
     IN_NAMES,
@@ -668,6 +669,43 @@ _ROOM = _Room(
 
 _TIERS = [Tier.label(tier) for tier in Tier]
 
+
+@dataclass(frozen=True, slots=True)
+class _CompactTable(Table):
+    """Options of `Compact`."""
+
+    def read(self, value: object, at: Place, /) -> Any:
+        data = Table.read(self, value, at)
+        return Compact(**data)
+
+
+_COMPACT = _Either(
+    (
+        _FLAG,
+        _CompactTable(
+            {
+                "repeats": Key(_FLAG, "Whether lines of an earlier result become a reference.", True),
+                "json": Key(
+                    _Value(
+                        "'tight', 'table' or 'none'",
+                        {"enum": [*JSON_FORMS, "none"]},
+                        lambda word: None if word == "none" else word,  # TOML has no null
+                    ),
+                    "How JSON is written: without spaces, lists of like objects as tables, or as it is.",
+                    "tight",
+                ),
+                "min_lines": Key(_whole(1), "The fewest lines that become a reference.", 3),
+                "min_tokens": Key(_whole(0), "The fewest tokens that these lines have.", 20),
+                "exclude_tools": Key(
+                    _Items("a list of names of tools", _ANY_TEXT), "Tools whose results are sent as they are."
+                ),
+            },
+            made=Compact,
+        ),
+    )
+)
+"""How results are written."""
+
 _KINDS_OF_BLOCKS: Mapping[str, _Kind] = {
     "name": _text("a name"),
     "strategy": STRATEGY,
@@ -686,6 +724,7 @@ _KINDS_OF_BLOCKS: Mapping[str, _Kind] = {
         lambda value: value if isinstance(value, str) else dict(value),
     ),
     "wrap": _text("the name of an element"),
+    "compact": _COMPACT,
     "on_trim": _Named("callback", gives_value=True),
 }
 _CONTENT = ("content", "labels")
@@ -733,6 +772,11 @@ POLICY = Table(
         "rules": Key(
             _RULES,
             "Shown always, word for word, in one message behind the system text.",
+        ),
+        "compact": Key(
+            _COMPACT,
+            "How results of tools are written: repeats of earlier results as references, JSON tight.",
+            False,
         ),
         "strict": Key(_FLAG, "True: what a provider would refuse in the input is an error.", False),
         "breakpoints": Key(

@@ -29,6 +29,7 @@ from trimtab.report.rows import (
     MessageRow,
     OnlyRuns,
     Reason,
+    ReferenceRow,
     ResultRow,
     RowsOf,
     RuleCounts,
@@ -37,6 +38,7 @@ from trimtab.report.rows import (
     State,
     SummaryCheck,
     Violation,
+    WrittenResults,
     runs_of,
 )
 
@@ -54,6 +56,7 @@ __all__ = [
     "InsertedRow",
     "MessageRow",
     "Reason",
+    "ReferenceRow",
     "Report",
     "ResultRow",
     "RuleCounts",
@@ -61,6 +64,7 @@ __all__ = [
     "State",
     "SummaryCheck",
     "Violation",
+    "WrittenResults",
 ]
 
 __dir__ = public_dir(globals())
@@ -125,6 +129,7 @@ class Report:
         values: What became of the exact values that the summaries in the request must keep, added up; None if
             none was checked.
         rules: Rules of a session, in numbers; None if it has none.
+        written: What `compact` did to results; None if it was not asked for.
         floors_ignored: True if the floors of the blocks together exceeded the room and were not kept.
         violations: What a provider would refuse in the input, and open calls, which are not faults; computed
             when read.
@@ -205,6 +210,8 @@ class Report:
     """
     rules: RuleCounts | None = None
     """Rules of a session, in numbers; None if it has none."""
+    written: WrittenResults | None = None
+    """What `compact` did to results; None if it was not asked for."""
     floors_ignored: bool = False
     """True if the floors of the blocks together exceeded the room and were not kept."""
     violations: Sequence[Violation] = ()

@@ -18,11 +18,13 @@ from trimtab.report.rows import (
     EvictedUnit,
     InsertedRow,
     MessageRow,
+    ReferenceRow,
     ResultRow,
     RuleCounts,
     RunRow,
     SummaryCheck,
     Violation,
+    WrittenResults,
 )
 
 T = TypeVar("T")
@@ -60,7 +62,7 @@ def _fields_of(
     nested = tuple(
         entry.name
         for entry in chosen
-        if str(entry.type).startswith(("Mapping[", "RunRow", "SummaryCheck", "RuleCounts"))
+        if str(entry.type).startswith(("Mapping[", "RunRow", "SummaryCheck", "RuleCounts", "WrittenResults"))
     )
     return names, attrgetter(*names), sequences, nested
 
@@ -151,7 +153,10 @@ _READERS: dict[str, Reader] = {
     "tuple[InsertedRow, ...]": _rows(InsertedRow),
     "tuple[BlockReport, ...]": _rows(BlockReport),
     "Sequence[Violation]": _rows(Violation),
+    "tuple[ReferenceRow, ...]": _rows(ReferenceRow),
     "Mapping[str, int]": _counts,
+    "Mapping[str, int] | None": _optional(_counts),
+    "WrittenResults | None": _optional(_row(WrittenResults)),
     "SummaryCheck | None": _optional(_row(SummaryCheck)),
     "RuleCounts | None": _optional(_row(RuleCounts)),
 }

@@ -31,6 +31,7 @@ Reason = Literal[
     "bound_thinking",
     "cache_mark",
     "rules",
+    "compacted",
 ]
 """Why a message was changed or evicted; a closed list."""
 
@@ -59,6 +60,7 @@ ACTIONS: tuple[Action, ...] = (
     "summarized",
     "dropped",
     "removed_by_callback",
+    "compacted",
 )
 """The actions that trimtab itself names."""
 
@@ -409,6 +411,42 @@ class RuleCounts:
     def to_dict(self) -> dict[str, int]:
         """Return plain data."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceRow:
+    """A result with lines that refer to an earlier result of the request.
+
+    Args:
+        index: Position in the input of the message with the reference, from 0.
+        source: Position in the input of the message with the earlier result.
+    """
+
+    index: int
+    """Position in the input of the message with the reference, from 0."""
+    source: int
+    """Position in the input of the message with the earlier result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenResults:
+    """Results that are written otherwise than their tools wrote them, because `compact` was asked for.
+
+    Args:
+        texts: Texts of results in the output that are written otherwise.
+        references: Which results refer to which; each pair once.
+        saved_tokens: Tokens saved by step: "repeats", "json", or the name of a `Kind`; None if the counter
+            tells only totals, or is async and nothing asked it. They are counted, before and after.
+    """
+
+    texts: int = 0
+    """Texts of results in the output that are written otherwise."""
+    references: tuple[ReferenceRow, ...] = ()
+    """Which results refer to which; each pair once."""
+    saved_tokens: Mapping[str, int] | None = None
+    """Tokens saved by step: "repeats", "json", or the name of a `Kind`; None if the counter tells only
+    totals, or is async and nothing asked it. They are counted, before and after.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from trimtab.report.rows import (
     RuleCounts,
     RunRow,
     SummaryCheck,
+    WrittenResults,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ _REASONS: dict[str, str] = {
     "bound_thinking": "its thinking is bound to what is there no more",
     "cache_mark": "it has a mark for the prompt cache",
     "rules": "other rules stand in its place",
+    "compacted": "its results are written shorter, and nothing is lost",
 }
 """Reasons of a report in words."""
 _REASONS_CHANGED: dict[str, str] = {
@@ -99,6 +101,7 @@ def facts_of(report: Report) -> list[tuple[str, str]]:
         ("messages", f"{report.total_message_count:,} in: {fate_counts(report) or 'none'}{added}"),
         *values,
         *([] if report.rules is None else [("rules", rules_text(report.rules))]),
+        *([] if report.written is None else [("results", written_text(report.written))]),
     ]
 
 
@@ -120,6 +123,15 @@ def rules_text(rules: RuleCounts) -> str:
         f"{rules.in_force:,} in force, {rules.in_view:,} in view by themselves, {rules.restated:,} restated,"
         f" {rules.hidden:,} hidden, {rules.superseded:,} superseded"
     )
+
+
+def written_text(written: WrittenResults) -> str:
+    """Say how many results are written otherwise, and what that saves."""
+    said = f"{plural(written.texts, 'text')} compacted, {plural(len(written.references), 'reference')}"
+    if written.saved_tokens is None:
+        return said
+    parts = [f"{name} {plural(tokens, 'token')}" for name, tokens in written.saved_tokens.items()]
+    return f"{said}; saved: {', '.join(parts) or 'nothing'}"
 
 
 def verdict(report: Report) -> Line:

@@ -55,6 +55,8 @@ class Strides:
 
     def __init__(self, history: History, counter: RequestCounter, start: int, grid: int) -> None:
         self._history = history
+        self._weighed = history.unwritten
+        """What messages weigh: with results as they came, or marks would move with what refers to what."""
         self._counter = counter
         self.start = start
         """The fixed place."""
@@ -71,7 +73,7 @@ class Strides:
         if type(counter).weight is RequestCounter.weight and start < history.count:
             form = history.format
             # Marks are counted from the first message, so that one more system text in front is another key.
-            self._key = (id(form), grid, start, id(history.original(start)))
+            self._key = (id(form), grid, start, id(self._weighed.original(start)))
             self._recall(WEIGHTS.find(self._key, Weighed(form, Copies(), [0.0], {})))
 
     def _recall(self, known: Weighed | None) -> None:
@@ -82,7 +84,7 @@ class Strides:
         stop = min(self._history.count, start + len(copies))
         if stop - start < len(copies):
             copies, sums = copies.until(stop - start), sums[: stop - start + 1]
-        messages = self._history.messages_between(start, stop)
+        messages = self._weighed.messages_between(start, stop)
         if changed := copies.differences(messages):
             weights = zip(
                 changed, self._history.format.weights([messages[at] for at in changed]), strict=True
@@ -159,7 +161,7 @@ class Strides:
         """Weigh neighboring messages."""
         if self._key is None:
             return [self._weigh(index) for index in range(start, stop)]
-        messages = self._history.messages_between(start, stop)
+        messages = self._weighed.messages_between(start, stop)
         weights = self._history.format.weights(messages)
         if self._copies is not None:
             self._copies.add(messages)
@@ -167,7 +169,7 @@ class Strides:
 
     def _weigh(self, index: int) -> float:
         """Ask a counter that weighs messages itself."""
-        counter, message = self._counter, self._history.messages[index]
+        counter, message = self._counter, self._weighed.messages[index]
         weight = counter.weight(message)
         if weight is None:
             return self._history.format.weights([message])[0]

@@ -1,0 +1,89 @@
+"""`expand`: what references stand for is put back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, overload
+
+from trimtab._shared.checks import check_messages
+from trimtab.compact.options import Compact
+from trimtab.compact.repeats import Lines, lines_of, put_back
+from trimtab.compact.results import Result, read_results
+from trimtab.formats import Format, Path, format_of, mapping_of
+
+__all__ = ["expand"]
+
+M = TypeVar("M")
+
+
+@overload
+def expand(messages: Mapping[str, Any], /, *, format: str | Format = "auto") -> dict[str, Any]: ...
+@overload
+def expand(messages: Sequence[M], /, *, format: str | Format = "auto") -> list[M]: ...
+
+
+def expand(messages: Any, /, *, format: str | Format = "auto") -> Any:
+    r"""Put back what references in results stand for.
+
+    Every text is again what it was before repeats were looked for, byte for byte. JSON that was written tight
+    stays so, and so does what a `Kind` wrote: no value of it was lost.
+
+    Args:
+        messages: The messages of a fit with `compact`, or its request body.
+        format: Name of the wire form; "auto": decided by the shapes that occur.
+
+    Returns:
+        The messages, or the body: the same objects, and shallow copies of those with a reference.
+
+    Raises:
+        FormatError: An entry is not a message.
+
+    Example:
+        >>> from trimtab import fit
+        >>> text = "\n".join(f"def test_number_{n}(): assert parse({n}) == {n}" for n in range(9))
+        >>> messages = [{"role": "user", "content": "Read it twice."}]
+        >>> for name in ("a", "b"):
+        ...     call = {"id": name, "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        ...     messages.append({"role": "assistant", "tool_calls": [call]})
+        ...     messages.append({"role": "tool", "tool_call_id": name, "content": text})
+        >>> fitted = fit(messages, 1_000, compact=True)
+        >>> fitted.messages[4]["content"]
+        '[lines 1-9 as in a from 1]'
+        >>> expand(fitted.messages) == messages
+        True
+    """
+    form = format_of(messages, format)
+    if isinstance(messages, Mapping):
+        request = form.read_request(messages)
+        return form.write_request(request, _expanded(form, request.messages))
+    check_messages(messages)
+    return _expanded(form, messages)
+
+
+def _expanded(form: Format, messages: Sequence[Any]) -> list[Any]:
+    reading = read_results(form, _AS_IT_IS, [*map(mapping_of, messages)])
+    made, edits = [*messages], dict[int, dict[Path, str]]()
+    earlier: list[Result] = []
+    by_id: dict[str, Result] = {}
+
+    def lines_at(handle: str | int) -> Lines | None:
+        if isinstance(handle, str):
+            found = by_id.get(handle)
+        else:
+            found = earlier[-handle] if handle <= len(earlier) else None
+        return lines_of(found.texts[0].text) if found is not None and found.is_one_text else None
+
+    for result in reading.results:
+        for text in result.texts:
+            written = put_back(text.text, lines_at)
+            if written != text.text:
+                edits.setdefault(result.place[0], {})[text.path] = written
+        earlier.append(result)
+        if result.call_id:
+            by_id[result.call_id] = result
+    for index, texts in edits.items():
+        made[index] = form.with_texts(messages[index], texts)
+    return made
+
+
+_AS_IT_IS = Compact(repeats=False, json=None)

@@ -1,0 +1,180 @@
+"""The results of a conversation, and what each is written as by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import is_
+from typing import Any, NamedTuple
+
+from trimtab._shared.checks import name_of
+from trimtab._shared.memory import Copies
+from trimtab.compact.markers import is_handle
+from trimtab.compact.options import Compact, Kind
+from trimtab.compact.tight import is_json, tight
+from trimtab.counting.shorten import CUT_MARKER
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Format, Path, Structure, TextSlot
+from trimtab.formats.structure import UNNAMED
+
+__all__ = ["READ_RESULT", "Place", "Reading", "Result", "Text", "read_results"]
+
+READ_RESULT = "read_result"
+"""Name of the tool that reads earlier results: its answers are what the model has just asked for again."""
+
+Place = tuple[int, "int | None"]
+"""Where a result stands: its message, and the part of it; None: the whole message."""
+
+
+class Text(NamedTuple):
+    """One text of a result."""
+
+    path: Path
+    text: str
+    """As the tool wrote it."""
+    base: str
+    """As it is written where nothing repeats."""
+    step: str
+    """What made it so: "json", the name of a kind, or "": nothing did."""
+    takes_references: bool
+    """False for JSON, and for what is sent as it is."""
+
+
+@dataclass(slots=True)
+class Result:
+    """A result, and its texts."""
+
+    place: Place
+    call_id: str
+    """Id of its call; "" where there is none that a reference may name."""
+    texts: list[Text]
+
+    @property
+    def is_one_text(self) -> bool:
+        """True if it is one text, whose lines a reference can count."""
+        return len(self.texts) == 1
+
+
+class Reading:
+    """The results of a conversation as far as it was read; more is added at the end.
+
+    Args:
+        format: The wire form.
+        compact: How results are written.
+    """
+
+    def __init__(self, format: Format, compact: Compact) -> None:
+        self.format = format
+        self._compact = compact
+        self._tools: dict[str, str] = {}
+        """Names of tools by the ids of their calls, so far."""
+        self.copies = Copies()
+        """The messages that were read."""
+        self._messages: list[Any] = []
+        """The same as objects."""
+        self._places: list[int] = []
+        """Which of them hold results."""
+        self._answers = Copies()
+        """Copies of those."""
+        self.results: list[Result] = []
+
+    def add(self, messages: list[Any], /) -> None:
+        """Read messages that follow."""
+        structure = Structure(len(messages))
+        self.format.scan(messages, 0, len(messages), structure)
+        start = len(self.copies)
+        for at, message in enumerate(messages):
+            if at in structure.calls:
+                self._tools.update(self.format.tool_names(message))
+            answers = structure.answers.get(at, ())
+            made = self._results_of(message, start + at, answers) if answers else []
+            self.copies.add([message])
+            self._messages.append(message)
+            if answers:
+                self._places.append(start + at)
+                self._answers.append(self.copies[-1])
+            self.results += made
+
+    def is_of(self, messages: Sequence[Any], /) -> bool:
+        """Tell whether a conversation begins with the messages that were read, as they were.
+
+        Where all objects are the same, those are compared that hold results: no other becomes one in place.
+        """
+        known = len(self._messages)
+        if known > len(messages):
+            return False
+        if all(map(is_, self._messages, messages)):
+            return not self._answers.differences([messages[at] for at in self._places])
+        return not self.copies.differences(messages[:known])
+
+    def _results_of(
+        self, message: Any, index: int, answers: Sequence[tuple[str, int | None]]
+    ) -> list[Result]:
+        slots: dict[int | None, list[TextSlot]] = {part: [] for _, part in answers}
+        whole = None in slots
+        for slot in self.format.texts(message):
+            part = None if whole else next((key for key in slot.path if isinstance(key, int)), None)
+            if slot.is_result and part in slots:
+                slots[part].append(slot)
+        made = []
+        for call_id, part in answers:
+            name, tool = self._handle(call_id), self._tools.get(call_id, "")
+            texts = [self._text(slot, name, tool) for slot in slots[part]]
+            made.append(Result((index, part), name, texts))
+        return made
+
+    def _handle(self, call_id: str) -> str:
+        """Return the id of a call, if it is one that is sent and may be written into a text."""
+        made_up = self.format.rules.unnamed_prefix
+        if call_id.startswith(UNNAMED) or (made_up and call_id.startswith(made_up)):
+            return ""
+        return call_id if is_handle(call_id) else ""
+
+    def _text(self, slot: TextSlot, call_id: str, tool: str) -> Text:
+        compact, text = self._compact, slot.text
+        if tool == READ_RESULT or (tool and tool in compact.exclude_tools):
+            return Text(slot.path, text, text, "", takes_references=False)
+        for kind in compact.kinds:
+            if kind.takes(tool, text):
+                written = _written_by(kind, text, call_id)
+                if written is not None:
+                    return Text(slot.path, text, written, kind.name, takes_references=not is_json(written))
+                break
+        if compact.json is not None:
+            written = tight(text, tables=compact.json == "table")
+            if written is not None:
+                return Text(slot.path, text, written, "json", takes_references=False)
+        return Text(slot.path, text, text, "", takes_references=not is_json(text))
+
+
+def _written_by(kind: Kind, text: str, call_id: str) -> str | None:
+    """Return what a kind writes; None where the text stays as it is."""
+    if kind.lossy and (not call_id or is_json(text)):
+        return None
+    written = kind.write(text)
+    if not isinstance(written, str):
+        raise ConfigurationError(
+            f"write of Kind {kind.name!r} returned a {name_of(type(written))}: it must return a text",
+            argument="kinds",
+        )
+    if kind.lossy and written != text:
+        written = f"{written}\n{CUT_MARKER[:-1]}; all of it: result of {call_id}]"
+    if len(written) >= len(text) or (is_json(text) and not is_json(written)):
+        return None
+    return written
+
+
+def read_results(
+    format: Format, compact: Compact, messages: Sequence[Any], known: Reading | None = None
+) -> Reading:
+    """Read the results of a conversation.
+
+    Args:
+        format: The wire form.
+        compact: How results are written.
+        messages: The messages, as dicts.
+        known: What was read of it before, which is added to; None: nothing was.
+    """
+    reading = Reading(format, compact) if known is None else known
+    reading.add([*messages[len(reading.copies) :]])
+    return reading

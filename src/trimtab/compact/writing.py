@@ -1,0 +1,239 @@
+"""How results are written for what a request holds, remembered from call to call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+from trimtab._shared.memory import WEIGHTS
+from trimtab.compact.options import Compact
+from trimtab.compact.repeats import Lines, Repeats, escaped, lines_of
+from trimtab.compact.results import Place, Reading, Result, Text, read_results
+from trimtab.formats import Format, Path
+
+__all__ = ["ALL", "Link", "Window", "Written", "WrittenText", "held_before", "write_results"]
+
+
+class Window(NamedTuple):
+    """What a request holds of the results of a conversation."""
+
+    gone: frozenset[Place] = frozenset()
+    """Results that it does not hold."""
+    parted: frozenset[Place] = frozenset()
+    """Results that it holds, and not whole."""
+    fixed: frozenset[int] = frozenset()
+    """Messages that are sent as they are."""
+    unread: range = range(0)
+    """Messages that the provider does not read: nothing refers to these, and they are sent as they are."""
+
+
+ALL = Window()
+"""All of it."""
+
+
+class Link(NamedTuple):
+    """A result that refers to another."""
+
+    holder: Place
+    source: Place
+    back: int
+    """How many results back that is, if the reference says so; 0 if it names the id of the call."""
+
+
+@dataclass(slots=True, frozen=True)
+class WrittenText:
+    """A text of a result that is written otherwise."""
+
+    place: Place
+    path: Path
+    text: str
+    """As the tool wrote it."""
+    base: str
+    """As it would be written if nothing repeated."""
+    sent: str
+    step: str
+    """What made `base`: "json", the name of a kind, or "": nothing did."""
+    references: int
+    """Lines of it that are references."""
+
+
+@dataclass(slots=True, frozen=True)
+class Written:
+    """The results of a conversation as they are written."""
+
+    results: Sequence[Result]
+    texts: Sequence[WrittenText]
+    """Those that are written otherwise."""
+    links: Sequence[Link]
+    held: dict[Hashable, Window]
+    """What requests held of this conversation when they were settled last, by what was asked."""
+
+    def edits(self) -> dict[int, dict[Path, str]]:
+        """Map messages to the new texts in them."""
+        found: dict[int, dict[Path, str]] = {}
+        for one in self.texts:
+            found.setdefault(one.place[0], {})[one.path] = one.sent
+        return found
+
+
+class _Writing:
+    """The results of a conversation as they are written for one window; more is added at the end."""
+
+    def __init__(self, compact: Compact, window: Window) -> None:
+        self._compact = compact
+        self._window = window
+        self._repeats = Repeats(compact.min_lines, compact.min_tokens)
+        self._sources: list[Result] = []
+        self._latest: dict[str, Place] = {}
+        """The latest result of each id, of those that are there."""
+        self._ranks: dict[Place, int] = {}
+        """Results that are there, by their number among these."""
+        self.count = 0
+        self.texts: list[WrittenText] = []
+        self.links: list[Link] = []
+
+    def add(self, results: Sequence[Result]) -> None:
+        """Write results that follow."""
+        for result in results:
+            self._write(result)
+            self.count += 1
+
+    def _write(self, result: Result) -> None:
+        place, window = result.place, self._window
+        is_there, unread = place not in window.gone, place[0] in window.unread
+        fixed = unread or place[0] in window.fixed
+        if is_there:
+            self._ranks[place] = len(self._ranks)
+        whole = is_there and not unread and place not in window.parted
+        source = Lines() if whole and result.is_one_text else None
+        for text in result.texts:
+            if fixed or not text.takes_references or not self._compact.repeats:
+                sent, plain, references = (text.text if fixed else text.base), None, 0
+            elif not is_there:
+                sent, plain, references = escaped(text.base), None, 0
+            else:
+                lines, plain, used = self._repeats.write(text.base.split("\n"), self._handle_of)
+                sent, references = "\n".join(lines), self._link(place, used, plain)
+            if sent != text.text:
+                self.texts.append(_written(place, text, sent, references))
+            if source is not None and self._compact.repeats:
+                source = lines_of(sent) if plain is None else plain
+        if source and self._compact.repeats:
+            self._repeats.add(source)
+            self._sources.append(result)
+        if is_there and result.call_id:
+            self._latest[result.call_id] = place
+
+    def _link(self, place: Place, used: Collection[int], plain: Lines) -> int:
+        for number in sorted(used):
+            back = self._handle_of(number)
+            self.links.append(Link(place, self._sources[number].place, back if isinstance(back, int) else 0))
+        return len(used)
+
+    def _handle_of(self, number: int) -> str | int:
+        source = self._sources[number]
+        if source.call_id and self._latest.get(source.call_id) == source.place:
+            return source.call_id
+        return len(self._ranks) - 1 - self._ranks[source.place]
+
+
+def _written(place: Place, text: Text, sent: str, references: int) -> WrittenText:
+    return WrittenText(place, text.path, text.text, text.base, sent, text.step, references)
+
+
+_MOST_WINDOWS = 4
+"""Windows that are remembered of a chat: the whole of it, and those before a cut settles."""
+
+
+@dataclass(slots=True)
+class _Chat:
+    """What is known of a conversation; one call at a time uses it."""
+
+    reading: Reading
+    windows: dict[Window, _Writing] = field(default_factory=dict)
+    held: dict[Hashable, Window] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def write(self, compact: Compact, messages: Sequence[Any], window: Window) -> Written | None:
+        """Write a conversation that goes on from what is known; None if it does not."""
+        reading = self.reading
+        if not reading.is_of(messages):
+            return None
+        if len(reading.copies) < len(messages):
+            read_results(reading.format, compact, messages, reading)
+        writing = self.windows.pop(window, None) or _Writing(compact, window)
+        writing.add(reading.results[writing.count :])
+        self.windows[window] = writing
+        while len(self.windows) > _MOST_WINDOWS:
+            del self.windows[next(iter(self.windows))]
+        return Written([*reading.results], [*writing.texts], [*writing.links], self.held)
+
+
+class _Known(NamedTuple):
+    """What is remembered of a conversation."""
+
+    chat: _Chat
+    held: tuple[int, int] = (0, 0)
+    """How many messages it holds, and their characters; lines that are looked for take as much again."""
+
+    @classmethod
+    def of(cls, chat: _Chat) -> _Known:
+        copies = chat.reading.copies
+        return cls(chat, (len(copies), (1 + 2 * len(chat.windows)) * copies.chars))
+
+
+def chat_key(format: Format, compact: Compact, messages: Sequence[Any], /) -> Hashable:
+    """Return the key by which a conversation is remembered: a hint, since messages are compared."""
+    return "compact", id(format), compact, id(messages[0]) if messages else 0
+
+
+def held_before(
+    format: Format, compact: Compact, messages: Sequence[Any], asked: Hashable, /
+) -> tuple[Window, dict[Hashable, Window]] | None:
+    """Return what a request held of a conversation when it was settled last; and where that is remembered.
+
+    Whether it is the same conversation is told by what is written for it: that remembers in the same place.
+
+    Args:
+        format: The wire form.
+        compact: How results are written.
+        messages: The conversation.
+        asked: What was asked.
+    """
+    found = WEIGHTS.peek(chat_key(format, compact, messages))
+    held = None if found is None else cast("_Known", found).chat.held
+    window = None if held is None else held.get(asked)
+    return None if held is None or window is None else (window, held)
+
+
+def write_results(
+    format: Format, compact: Compact, messages: Sequence[Any], window: Window = ALL, /
+) -> Written:
+    """Write the results of a conversation for what a request holds of it.
+
+    What was written for the same window in an earlier call is not looked for again.
+
+    Args:
+        format: The wire form.
+        compact: How results are written.
+        messages: The conversation, as dicts.
+        window: What the request holds of its results.
+    """
+    key = chat_key(format, compact, messages)
+    found = WEIGHTS.find(key, _Known(_Chat(Reading(format, compact))))
+    written, chat = None, None if found is None else found.chat
+    if chat is not None and chat.lock.acquire(blocking=False):  # a fork may have left it locked
+        try:
+            written = chat.write(compact, messages, window)
+        finally:
+            chat.lock.release()
+    if chat is None or written is None:
+        made = _Chat(Reading(format, compact))
+        written = made.write(compact, messages, window)
+        chat = None if chat is None else made
+    assert written is not None  # what is made anew goes on from nothing
+    if chat is not None:
+        WEIGHTS.keep(key, _Known.of(chat))
+    return written

@@ -1,0 +1,422 @@
+"""`compact=`: what results are written as, what is never done to them, and what the report says of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.result_chats import chat, exchange, results, said, unresolved
+from trimtab import BudgetExceededError, ConfigurationError, Context, fit
+from trimtab.batch import BatchTask
+from trimtab.compact import Compact, Kind, expand
+from trimtab.counting import CharCounter, clear_counts
+from trimtab.policy import load_policy, policy_data
+from trimtab.report import Report
+from trimtab.strategies import ClampResults, SlidingWindow
+
+WORDS = CharCounter()
+FILE = [f"    value_{n} = compute(first_argument, second_argument, {n * 7})" for n in range(40)]
+
+
+def _chat(*texts: str, tools: list[str] | None = None) -> list[dict[str, Any]]:
+    """Write a chat with a result each."""
+    made = [said("openai_chat", "user", "Look.")]
+    for at, text in enumerate(texts):
+        made += exchange("openai_chat", [(f"call_{at}", (tools or ["read"] * len(texts))[at], text)])
+    return made
+
+
+def _sent(*texts: str, compact: Any = True, tools: list[str] | None = None, **given: Any) -> list[str]:
+    """Return what results are sent as."""
+    messages = _chat(*texts, tools=tools)
+    fitted = fit(messages, 10**9, counter=WORDS, compact=compact, **given)
+    return [text for _, _, text in results("openai_chat", fitted.messages)]
+
+
+# JSON.
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('{ "a" : 1.0, "b": [1, 1e5, -0] }', '{"a":1.0,"b":[1,1e5,-0]}'),
+        (f"[{10**40}, 0.10000000000000000000001]", f"[{10**40},0.10000000000000000000001]"),
+        ('{"a b": " c :  d, ", "q": "\\" : "}', '{"a b":" c :  d, ","q":"\\" : "}'),
+        (
+            '{"name": "J\\u00fcrgen \\\\u00fc \\n \\ud83d\\ude00"}',
+            '{"name":"Jürgen \\\\u00fc \\n \\ud83d\\ude00"}',
+        ),
+        ("[\n]\n", "[]"),
+    ],
+)
+def test_json_says_the_same_in_fewer_characters(text: str, wanted: str) -> None:
+    """Numbers stay as they are written, texts as well, and only space between values goes."""
+    (sent,) = _sent(text)
+    assert sent == wanted
+    assert json.loads(sent, parse_float=str, parse_int=str) == json.loads(
+        text, parse_float=str, parse_int=str
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{ "a": 1, "a": 2 }',
+        "[ NaN, 1 ]",
+        "[ -Infinity ]",
+        '{ "a": 1, }',
+        "[ 1 ] and more",
+        '" only a text "',
+        " 17 ",
+        "{ }{ }",
+        "[" * 100_000,
+        '[1,2,"x y"]',
+    ],
+)
+def test_what_is_not_strictly_json_or_is_tight_is_left_alone(text: str) -> None:
+    """What two readers may read in two ways is sent as it is."""
+    assert _sent(text) == [text]
+
+
+def test_lists_of_like_objects_become_tables_on_request_alone() -> None:
+    """A table has the same values: each row is an object with the keys of the head."""
+    rows = [{"identifier": n, "description": f"row {n}", "price": None} for n in range(5)]
+    text = json.dumps({"rows of it": rows, "few": rows[:2]})
+    tight, table = _sent(text)[0], _sent(text, compact=Compact(json="table"))[0]
+    assert json.loads(tight) == json.loads(text)
+    read = json.loads(table)
+    assert read["few"] == rows[:2]
+    head = read["rows of it"]["cols"]
+    assert [dict(zip(head, row, strict=True)) for row in read["rows of it"]["rows"]] == rows
+    assert len(table) < len(tight)
+
+
+def test_what_looks_like_a_table_is_not_made_one() -> None:
+    """JSON with a table of its own would be read in two ways."""
+    rows = [{"identifier": n, "description": "x"} for n in range(5)]
+    text = json.dumps([{"cols": 1, "rows": 2}, rows])
+    assert json.loads(_sent(text, compact=Compact(json="table"))[0]) == json.loads(text)
+
+
+# Repeats.
+
+
+def test_lines_of_an_earlier_result_become_a_reference_with_both_places() -> None:
+    """The reference says which lines they are, whose they are, and where they stand there."""
+    first, second = "\n".join(FILE), "\n".join(["head", *FILE[10:30], "tail"])
+    assert _sent(first, second) == [first, "head\n[lines 2-21 as in call_0 from 11]\ntail"]
+
+
+def test_line_numbers_are_seen_through_where_they_run_on() -> None:
+    """Lines that moved are the same lines; the reference says by which number they begin now."""
+    first = "\n".join(f"{n + 1:>3}\t{line}" for n, line in enumerate(FILE))
+    second = "\n".join(f"{n + 4:>3}\t{line}" for n, line in enumerate(FILE))
+    assert _sent(first, second)[1] == "[lines 1-40 as in call_0 from 1, numbered from 4]"
+    holes = "\n".join(f"{2 * n + 4:>3}\t{line}" for n, line in enumerate(FILE))
+    assert _sent(first, holes)[1] == holes
+
+
+def test_few_lines_and_few_tokens_are_not_worth_a_reference() -> None:
+    """Below the fewest lines or tokens, results stay as they are."""
+    text, few = "\n".join(FILE), "\n".join(FILE[:3])
+    assert _sent(text, few)[1] == "[lines 1-3 as in call_0 from 1]"
+    assert _sent(text, few, compact=Compact(min_lines=4))[1] == few
+    assert _sent(text, few, compact=Compact(min_tokens=100))[1] == few
+    assert _sent("}\n}\n}\n}\n}", "}\n}\n}\n}\n}")[1] == "}\n}\n}\n}\n}"
+    assert _sent(text, text, compact=Compact(repeats=False)) == [text, text]
+
+
+def test_no_reference_leads_to_another() -> None:
+    """Only lines that are sent are referred to: each is found in one step."""
+    text = "\n".join(FILE)
+    assert _sent(text, text, text)[1:] == ["[lines 1-40 as in call_0 from 1]"] * 2
+
+
+@pytest.mark.parametrize("slashes", ["", "\\", "\\\\"])
+def test_what_looks_like_a_reference_comes_back_as_the_tool_wrote_it(slashes: str) -> None:
+    """A tool's own line is escaped, so nobody takes it for a reference of trimtab."""
+    text, own = "\n".join(FILE), f"{slashes}[lines 1-40 as in call_0 from 1]"
+    messages = _chat(text, own, f"{own}\n" + text)
+    fitted = fit(messages, 10**9, counter=WORDS, compact=True)
+    sent = [one for _, _, one in results("openai_chat", fitted.messages)]
+    assert sent[1] == f"\\{own}"
+    assert sent[2] == f"\\{own}\n[lines 2-41 as in call_0 from 1]"
+    assert expand(fitted.messages) == messages
+
+
+def test_expand_leaves_alone_what_does_not_stand_where_it_says() -> None:
+    """What refers to a call that is not there, or to lines that are not, is a text."""
+    texts = [
+        "\n".join(FILE),
+        "[lines 1-3 as in call_9 from 1]",
+        "[lines 1-9 as in call_0 from 39]",
+        "[lines 5-9 as in call_0 from 1]",
+    ]
+    messages = _chat(*texts)
+    assert expand(messages) == messages
+
+
+def test_pinned_messages_and_those_of_excluded_tools_are_sent_as_they_are() -> None:
+    """They are no holders of references; others may refer to them."""
+    text = "\n".join(FILE)
+    assert _sent(text, text, pin=[4]) == [text, text]
+    assert _sent(text, text, pin=[2])[1] == "[lines 1-40 as in call_0 from 1]"
+    plain = ['{ "a": 1 }', text, text]
+    sent = _sent(*plain, compact=Compact(exclude_tools=["cat"]), tools=["cat", "cat", "read"])
+    assert sent == [*plain[:2], "[lines 1-40 as in call_1 from 1]"]
+    assert _sent(text, text, tools=["read", "read_result"]) == [text, text]
+
+
+@pytest.mark.parametrize("form", ["openai_chat", "openai_responses", "anthropic", "gemini", "bedrock"])
+def test_messages_of_the_caller_stay_as_they_are_in_every_form(form: str) -> None:
+    """An edited message is a copy, and expand gives the original of each back."""
+    messages = chat(form, Random(form), turns=12)
+    before = json.dumps(messages)
+    fitted = fit(messages, 10**9, counter=WORDS, format=form, compact=Compact(json=None))
+    assert json.dumps(messages) == before
+    assert fitted.changed
+    assert expand(fitted.messages, format=form) == messages
+    assert all(fitted.messages[at] is messages[at] for at in range(len(messages)) if at not in fitted.changed)
+
+
+# What is in the request.
+
+
+def test_a_reference_goes_with_what_it_leads_to() -> None:
+    """Where the earlier result is evicted, cut or cleared, the later one has its own lines again."""
+    text = "\n".join(FILE)
+    messages = _chat(text, "x" * 4_000, text)
+    assert fit(messages, 2_500, counter=WORDS, compact=True).messages[-1]["content"].startswith("[lines 1-40")
+    evicted = fit(messages, 1_000, counter=WORDS, compact=True, strategy=SlidingWindow())
+    assert evicted.messages[-1]["content"] == text
+    clamped = fit(messages, 1_600, counter=WORDS, compact=True, strategy=ClampResults(max_tokens=300))
+    assert unresolved(results("openai_chat", clamped.messages)) == []
+
+
+def test_results_keep_their_text_while_the_window_stands() -> None:
+    """A growing chat begins as the call before did, unless the cut moved."""
+    messages = chat("openai_chat", Random(5), turns=40)
+    before, places = list[Any](), list[int | None]()
+    moves, calls = 0, 0
+    for stop in range(2, len(messages)):
+        if messages[stop]["role"] != "assistant":
+            continue
+        fitted = fit(messages[:stop], 1_500, counter=WORDS, compact=True, steady=True)
+        stood = fitted.positions[: len(before)] == places
+        if stood:
+            assert fitted.messages[: len(before)] == before
+        moves, calls = moves + (not stood), calls + 1
+        before, places = fitted.messages, fitted.positions
+    assert 1 < moves < calls / 3
+
+
+def test_what_is_remembered_of_a_chat_decides_nothing() -> None:
+    """A call of a growing chat is settled as if nobody had seen the chat before."""
+    messages = chat("anthropic", Random(8), turns=30)
+    warm = []
+    for stop in range(3, len(messages), 2):
+        fitted = fit(messages[:stop], 3_000, counter=WORDS, compact=True, steady=True, format="anthropic")
+        warm.append(fitted.messages)
+    for at, stop in enumerate(range(3, len(messages), 2)):
+        clear_counts()
+        cold = fit(messages[:stop], 3_000, counter=WORDS, compact=True, steady=True, format="anthropic")
+        assert cold.messages == warm[at]
+
+
+def test_messages_that_change_in_place_are_written_anew() -> None:
+    """What is remembered is compared with what messages say now."""
+    text = "\n".join(FILE)
+    messages = _chat(text, text)
+    for _ in range(3):
+        assert fit(messages, 10**6, counter=WORDS, compact=True).messages[4]["content"].startswith("[lines")
+    messages[2]["content"] = "nothing"
+    assert fit(messages, 10**6, counter=WORDS, compact=True).messages[4]["content"] == text
+
+
+def test_equal_lines_take_steps_in_proportion() -> None:
+    """Ten times as many equal lines take about ten times as many steps."""
+
+    def steps(count: int) -> int:
+        text, calls = "\n".join(["same line of a log"] * count), [0]
+
+        def count_calls(frame: Any, event: str, arg: object) -> None:
+            calls[0] += event in ("call", "c_call")
+
+        sys.setprofile(count_calls)
+        try:
+            assert _sent(text, text, f"x\n{text}")[1].startswith("[lines")
+        finally:
+            sys.setprofile(None)
+        return calls[0]
+
+    steps(10)
+    assert steps(20_000) < 12 * steps(2_000)
+
+
+# Kinds.
+
+
+def _last_lines(text: str) -> str:
+    return "\n".join(text.split("\n")[-2:])
+
+
+def test_a_kind_writes_results_in_its_own_way() -> None:
+    """It takes those of its tools and pattern, and what it loses can be found by the id of the call."""
+    log = "== test session ==\n" + "ok\n" * 60 + "2 failed"
+    kind = Kind(name="pytest", tools=["bash"], match="^== test", write=_last_lines, lossy=True)
+    sent = _sent(
+        log, log, "ok\n" * 60, compact=Compact(kinds=[kind], repeats=False), tools=["bash", "cat", "bash"]
+    )
+    assert sent == ["ok\n2 failed\n[text cut by trimtab; all of it: result of call_0]", log, "ok\n" * 60]
+
+
+@pytest.mark.parametrize(
+    ("text", "write", "lossy"),
+    [
+        ("short", lambda text: text + " and longer", False),
+        ("short", lambda text: "s", True),
+        ('{"a":1,"b":[2,3,4,5]}', lambda text: text[:5], False),
+        ('{"a":1,"b":[2,3,4,5]}', lambda text: "{}", True),
+    ],
+)
+def test_a_kind_never_makes_results_longer_or_json_something_else(
+    text: str, write: Callable[[str], str], lossy: bool
+) -> None:
+    """What breaks the promise is not sent, and the text is."""
+    assert _sent(text, compact=Compact(kinds=[Kind(name="k", write=write, lossy=lossy)])) == [text]
+
+
+def test_a_kind_is_asked_once_for_a_result() -> None:
+    """Later calls of a chat remember its answer."""
+    asked = []
+
+    def write(text: str) -> str:
+        asked.append(text)
+        return text[:2]
+
+    messages, compact = _chat("abcdef", "ghijkl"), Compact(kinds=[Kind(name="k", write=write)])
+    fit(messages, 10**6, counter=WORDS, compact=compact)  # seen for the first time: nothing is remembered yet
+    asked.clear()
+    for stop in (3, 5, 5):
+        fit(messages[:stop], 10**6, counter=WORDS, compact=compact)
+    assert asked == ["abcdef", "ghijkl"]
+
+
+def test_a_kind_that_returns_no_text_is_an_error() -> None:
+    """The error names the kind."""
+    broken: Any = lambda text: None  # noqa: E731
+    with pytest.raises(ConfigurationError, match="'k' returned a NoneType"):
+        _sent("abc", compact=Compact(kinds=[Kind(name="k", write=broken)]))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Compact(json="loose"), "json"),  # type: ignore[arg-type]
+        (lambda: Compact(min_lines=0), "min_lines"),
+        (lambda: Compact(min_tokens=-1), "min_tokens"),
+        (lambda: Compact(repeats="yes"), "repeats"),  # type: ignore[arg-type]
+        (lambda: Compact(exclude_tools="bash"), "exclude_tools"),
+        (lambda: Compact(kinds=["pytest"]), "kinds"),  # type: ignore[list-item]
+        (lambda: Compact(kinds=[Kind(name="k", write=str)] * 2), "two kinds"),
+        (lambda: Kind(name="", write=str), "name"),
+        (lambda: Kind(name="k", write="x"), "write"),  # type: ignore[arg-type]
+        (lambda: Kind(name="k", write=str, match="("), "no regular expression"),
+        (lambda: fit([], 10, compact="tight"), "compact must be"),  # type: ignore[call-overload]
+        (lambda: Context(10, compact=1), "compact must be"),  # type: ignore[arg-type]
+        (lambda: Context(10).add("a", None, compact="x"), "compact must be"),  # type: ignore[arg-type]
+    ],
+)
+def test_options_that_mean_nothing_are_refused_when_they_are_made(
+    make: Callable[[], object], said: str
+) -> None:
+    """The error says what to write."""
+    with pytest.raises(ConfigurationError, match=said):
+        make()
+
+
+# The report.
+
+
+def test_the_report_counts_what_each_step_saved() -> None:
+    """Savings are the difference of what was counted, by step, and references are listed."""
+    text = "\n".join(FILE)
+    messages = _chat(text, '{ "a":   1 }', text)
+    fitted = fit(messages, 10**6, counter=WORDS, compact=True)
+    report = fitted.report
+    written = report.written
+    assert written is not None
+    plain, sent = (sum(map(WORDS.count_message, one)) for one in (messages, fitted.messages))
+    assert written.saved_tokens is not None
+    assert sum(written.saved_tokens.values()) == plain - sent > 0
+    assert set(written.saved_tokens) == {"json", "repeats"}
+    assert [(one.index, one.source) for one in written.references] == [(6, 2)]
+    assert report.tokens_before is not None
+    assert report.tokens_before - report.tokens_after == plain - sent
+    assert [(row.fate, row.reason) for row in report.messages if row.fate != "kept"] == [
+        ("changed", "compacted")
+    ] * 2
+    assert report.blocks[0].actions == ("compacted",)
+    assert Report.from_dict(json.loads(json.dumps(report.to_dict()))) == report
+    assert "2 texts compacted, 1 reference; saved:" in str(report.to_text())
+
+
+def test_nothing_is_said_of_results_where_nobody_asked() -> None:
+    """Without compact the report has no such numbers, and outputs are the caller's own objects."""
+    messages = _chat("\n".join(FILE), "\n".join(FILE))
+    fitted = fit(messages, 10**6, counter=WORDS)
+    assert fitted.report.written is None
+    assert all(one is other for one, other in zip(fitted.messages, messages, strict=True))
+
+
+# The doors.
+
+
+def test_a_policy_says_how_results_are_written() -> None:
+    """It is read and written, for the whole and for a block."""
+    context = Context(9_000, compact=Compact(json=None, exclude_tools=["cat"]))
+    context.add("old", None, compact=False).add("history", None)
+    data = policy_data(context)
+    assert data["compact"] == {"json": "none", "exclude_tools": ["cat"]}
+    assert [block.get("compact") for block in data["blocks"]] == [False, None]
+    assert policy_data(load_policy(data)) == data
+    assert load_policy({"budget": 9, "compact": True}).policy.compact == Compact()
+    with pytest.raises(ConfigurationError, match="kinds are functions"):
+        policy_data(Context(9, compact=Compact(kinds=[Kind(name="k", write=str)])))
+
+
+def test_blocks_say_for_themselves_whether_they_are_compacted() -> None:
+    """A block's own word goes before that of the context."""
+    messages = _chat("\n".join(FILE), "\n".join(FILE))
+    for whole, own, wanted in ((True, None, 1), (True, False, 0), (None, True, 1), (None, None, 0)):
+        context = Context(10**6, counter=WORDS, compact=whole).add("history", messages, compact=own)
+        assert len(context.fit().changed) == wanted
+
+
+def test_a_batch_compacts_each_row() -> None:
+    """Rows for training are left as they are, so it is refused there."""
+    pyarrow = pytest.importorskip("pyarrow")
+    messages = _chat("\n".join(FILE), "\n".join(FILE))
+    table = pyarrow.table({"messages": [json.dumps(messages)]})
+    task = BatchTask(operation="fit", budget=10**6, counter="chars:4", compact=True)
+    row = task(table).to_pylist()[0]
+    assert json.loads(row["messages"])[4]["content"] == "[lines 1-40 as in call_0 from 1]"
+    assert {one["key"] if isinstance(one, dict) else one[0] for one in row["reasons"]} == {"compacted"}
+    training = BatchTask(operation="fit", budget=10**6, counter="chars:4", compact=True, purpose="training")
+    with pytest.raises(ConfigurationError, match="compact"):
+        training(table)
+
+
+def test_what_must_be_kept_and_does_not_fit_is_still_an_error() -> None:
+    """The error has the best attempt, and no reference in it leads nowhere."""
+    text = "\n".join(FILE)
+    with pytest.raises(BudgetExceededError) as caught:
+        fit(_chat(text, text), 20, counter=WORDS, compact=True, pin=[1, 2, 3, 4])
+    attempt = caught.value.attempt
+    assert attempt is not None
+    assert unresolved(results("openai_chat", attempt.messages)) == []
