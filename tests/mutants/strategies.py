@@ -812,6 +812,11 @@ STRATEGIES = (
     ),
     module(
         "strategies/must_keep.py",
+        "session/test_exact_values_session.py",
+        ("_values_of", "(value in again, ranks[value]", "(ranks[value]"),
+    ),
+    module(
+        "strategies/must_keep.py",
         "test_exact_values.py",
         ("check_must_keep", 'if value.search("") is not None:', "if False:"),
         ("sources_of", "origins.isdisjoint(_TRUSTED)", "False"),
@@ -820,7 +825,6 @@ STRATEGIES = (
         ("_values_of", "if value in used:", "if True:"),
         ("_values_of", "ranks[value], -counts[value])", "-counts[value], ranks[value])"),
         ("_values_of", ", -counts[value])", ")"),
-        ("_values_of", "(value in again, ranks[value]", "(ranks[value]"),
         ("_without_line", '(users, _RANKS["user"])', '(users, _RANKS["summary"])'),
         ("keep_values", "* ratio)", "* 1)"),
         ("keep_values", "if size(text) + reserve > limit_tokens:", "if False:"),
