@@ -46,6 +46,9 @@ class _Word(NamedTuple):
     """That, and what it would be in other words: a path by its end, or a list without its commas."""
 
 
+_NOTHING = _Word({}, ())
+
+
 def details_in(text: str, /) -> dict[str, DetailKind]:
     """Return the details that a text says in its order, each in one spelling, with their kinds.
 
@@ -136,6 +139,8 @@ def _read_again(word: str) -> _Word:
 def _read(word: str) -> _Word:
     """Say what a word without blanks says."""
     bare = word.strip(".,-+@")
+    if len(bare) < _LEAST_DIGITS or (bare.isalpha() and _INNER_CAPITAL.search(bare) is None):
+        return _NOTHING  # as most words are
     if _GROUPED.fullmatch(bare):  # 1,234, or a list of numbers without blanks
         says = _numbers(bare.replace(",", ""))
         return _Word(says, (*says, *(one for part in bare.split(",") for one in _numbers(part))))
@@ -148,8 +153,8 @@ def _read(word: str) -> _Word:
 
 
 def _read_piece(piece: str) -> _Word:
-    if not piece or len(piece) > _MOST_WORD_CHARS:
-        return _Word({}, ())
+    if not _LEAST_DIGITS <= len(piece) <= _MOST_WORD_CHARS:
+        return _NOTHING
     if _NUMBER.fullmatch(piece):
         found = _numbers(piece)
         return _Word(found, tuple(found))
