@@ -698,7 +698,7 @@ def test_reading_a_result_again_takes_linear_time(text: str, asked: dict[str, An
     """Of one long result, and of one among many."""
 
     def long(count: int) -> Call:
-        messages = [user(), calls("a"), result("a", text * 50 * count)]
+        messages = [user("hi"), calls("a"), result("a", text * 50 * count)]
         return lambda counter: read_result(messages, "a", format="openai_chat", **asked)
 
     def many(count: int) -> Call:
