@@ -363,7 +363,7 @@ def results_of(messages: list[Any]) -> str:
 def test_a_marker_says_how_to_read_the_rest_where_the_request_offers_the_tool(
     form: str, strategy: Any, mark: str
 ) -> None:
-    """Each with its own id; without the tool it promises nothing, and the tool's own answers stay whole."""
+    """Each with its own id, and the tool's own answers stay whole; without the tool it promises nothing."""
     messages, counter = agent(form), WordCounter(format=form)
     tool = result_tool(lambda: messages, format=form)
     for tools in ([tool.schema], None):
@@ -373,7 +373,7 @@ def test_a_marker_says_how_to_read_the_rest_where_the_request_offers_the_tool(
         shown = results_of(fitted.messages).replace("\\\\", "\\").replace('\\"', '"')
         for call_id in ("call_1", "call_2"):
             assert (mark.format(f'read_result("{call_id}")') in shown) is (tools is not None)
-        assert shown.count("read ") == 99
+        assert shown.count("read ") == 99 or tools is None
         assert "read_result(" not in shown or tools is not None
     assert "one one" in tool("call_1")
 

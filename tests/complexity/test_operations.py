@@ -32,6 +32,7 @@ from trimtab import (
 from trimtab.conversation import repair
 from trimtab.counting import EstimateCounter, TextCounter
 from trimtab.formats import formats, get_format
+from trimtab.results import read_result
 from trimtab.strategies import ClampResults, Relevant
 from trimtab.testing import WordCounter
 
@@ -680,6 +681,32 @@ def test_a_black_box_is_called_a_logarithmic_number_of_times(strategy: Any, shap
     assert twice - once <= 8
     assert four_times - twice <= 8
     assert four_times <= 80
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("a word in a line\n", {"around": "word"}),
+        ("word ", {"around": "word"}),
+        ("A", {"around": "aa"}),
+        ("\n", {}),
+        ("x\n", {"lines": "1-999999999999999"}),
+        ("x", {"lines": "1+1000"}),
+    ],
+)
+def test_reading_a_result_again_takes_linear_time(text: str, asked: dict[str, Any]) -> None:
+    """Of one long result, and of one among many."""
+
+    def long(count: int) -> Call:
+        messages = [user("hi"), calls("a"), result("a", text * 50 * count)]
+        return lambda counter: read_result(messages, "a", format="openai_chat", **asked)
+
+    def many(count: int) -> Call:
+        messages = [one for n in range(count) for one in (calls(f"c{n}"), result(f"c{n}", text * 2_000))]
+        return lambda counter: read_result(messages, "c1", format="openai_chat", **asked)
+
+    assert_linear(long, (100, 400))
+    assert_linear(many, (100, 400))
 
 
 def test_the_machine_sees_what_is_quadratic() -> None:

@@ -419,10 +419,9 @@ STRATEGIES = (
     module(
         "strategies/clear_tool_results.py",
         "test_results.py",
-        ("ClearToolResults._clearable", "or _reads_results(request)", ""),
+        ("ClearToolResults._clearable", "[READ_RESULT] if request.offers_reading else ()", "[]"),
         ("ClearToolResults._namer", "self.placeholder != DEFAULT_PLACEHOLDER", "False"),
         ("ClearToolResults._namer", "or not request.offers_reading", ""),
-        ("_reads_results", 'kind == "assistant"', 'kind == "user"'),
     ),
     module(
         "results/excerpt.py",

@@ -70,12 +70,12 @@ class _Blanks(NamedTuple):
 class ClearToolResults:
     """Clear old tool results, oldest first, until the rest fits.
 
-    The newest `keep_results` are not changed, nor are answers of a tool named `read_result`. If the request's
-    tools include it (`trimtab.results`), the default placeholder says how to call it. Results in one message
-    are treated separately: each is cleared or kept by itself, and has its own placeholder. Clearing continues
-    to the next mark of a stride, so the same results are cleared from call to call. Before a SlidingWindow in
-    a Cascade, most of the room shows the newest messages whole. Older messages are shown with cleared results
-    as far as they fit. The window cuts when both parts move.
+    The newest `keep_results` are not changed. If the request's tools include `read_result`
+    (`trimtab.results`), the default placeholder says how to call it, and its answers are not changed. Results
+    in one message are treated separately: each is cleared or kept by itself, and has its own placeholder.
+    Clearing continues to the next mark of a stride, so the same results are cleared from call to call. Before
+    a SlidingWindow in a Cascade, most of the room shows the newest messages whole. Older messages are shown
+    with cleared results as far as they fit. The window cuts when both parts move.
 
     Args:
         keep_results: Number of newest results that are not changed.
@@ -199,8 +199,8 @@ class ClearToolResults:
                 unit = unit_of(span)
                 for at in unit.indices:
                     spared.setdefault(at, set()).update(unit.parts.get(at, (None,)))
-        if self.exclude_tools or _reads_results(request):
-            excluded = {READ_RESULT, *self.exclude_tools}
+        excluded = {*self.exclude_tools, *([READ_RESULT] if request.offers_reading else ())}
+        if excluded:
             for (at, part), name in _tools_answered(request).items():
                 if name in excluded:
                     spared.setdefault(at, set()).add(part)
@@ -349,21 +349,6 @@ def _results_in(history: History, index: int) -> list[int | None]:
     if history.format.rules.results_are_messages:
         return [None] if history.is_result(index) else []
     return [part for _, part in history.answers_in(index)] if history.is_result(index) else []
-
-
-def _reads_results(request: EvictionRequest) -> bool:
-    """Tell whether a result was read again: mostly none was, and nothing more is asked of messages."""
-    history, seen = request.history, 0
-    names = history.format.tool_names
-    for first, stop, *_ in request.told:
-        start = max(first, seen)  # units may lie one in the other
-        if start >= stop:
-            continue
-        seen = stop
-        calls = zip(history.kinds(start, stop), history.messages_between(start, stop), strict=True)
-        if any(READ_RESULT in names(message).values() for kind, message in calls if kind == "assistant"):
-            return True
-    return False
 
 
 def _tools_answered(request: EvictionRequest) -> dict[tuple[int, int | None], str]:
