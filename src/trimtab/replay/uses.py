@@ -245,8 +245,7 @@ class _Shown:
     def see(self, messages: Messages, system: Any, tools: Any) -> None:
         """Go over to what is sent for the next call.
 
-        These messages are all that a view is taken to hold: what is written in them as a reference to
-        another one has to be resolved before.
+        Lines that `compact` wrote as a reference are in view where it leads: it never leads out of a request.
         """
         now, before, held = dict(zip(map(id, messages), messages, strict=True)), self._messages, self._held
         gone = [*filterfalse(now.__contains__, before)]
