@@ -26,9 +26,8 @@ LOG = "\n".join(f"line {n}: NEEDLE-42 is here" if n == 600 else f"line {n}: all 
 
 def step(call_id: str, text: Any, tool: str = "log") -> list[Message]:
     """Call a tool, and answer."""
-    function = {"name": tool, "arguments": "{}"}
-    asked = {"role": "assistant", "content": None, "tool_calls": [{"id": call_id, "type": "function"}]}
-    asked["tool_calls"][0]["function"] = function  # type: ignore[index]
+    made = {"id": call_id, "type": "function", "function": {"name": tool, "arguments": "{}"}}
+    asked = {"role": "assistant", "content": None, "tool_calls": [made]}
     return [asked, {"role": "tool", "tool_call_id": call_id, "content": text}]
 
 
@@ -72,8 +71,8 @@ def test_a_result_that_is_data_is_read_as_json_unless_one_text_is_all_of_it() ->
         return read_result([{"role": "user", "parts": [part]}], "a", format="gemini").partition("\n")[2]
 
     assert said({"output": "one\ntwo"}) == "one\ntwo"
-    data = {"output": "one", "exit_code": 3}
-    assert json.loads(said(data)) == {"name": "f", "response": data}
+    for data in ({"output": "one", "exit_code": 3}, {"a": {"k": "one"}, "b": "two"}):
+        assert json.loads(said(data)) == {"name": "f", "response": data}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +148,13 @@ def test_what_is_read_one_answer_after_the_other_is_all_of_it() -> None:
     assert "".join(parts) == text
 
 
+def test_an_answer_ends_behind_a_line() -> None:
+    """Where more than one has room."""
+    *_, last, more = read_result(history(), "call_1", max_tokens=200).split("\n")
+    number = int(more.removeprefix('[goes on: lines="').partition("-")[0])
+    assert last == f"line {number - 1}: all fine"
+
+
 # -- around a word
 
 
@@ -167,6 +173,13 @@ def test_a_word_in_one_long_line_is_shown_with_its_characters() -> None:
     shown = read_result(history(text), "call_1", around="NEEDLE").split("\n")
     assert shown[1] == "[line 1, characters 4601-5406]"
     assert shown[2] == "a" * 400 + "NEEDLE" + "b" * 400
+
+
+def test_a_letter_that_becomes_two_in_small_moves_no_place() -> None:
+    """As the capital i with a dot."""
+    text = "İ" * 1_000 + "KAYAK" + "z" * 1_000
+    shown = read_result(history(text), "call_1", around="kayak", max_tokens=4_000).split("\n")
+    assert shown[1:] == ["[line 1, characters 601-1405]", "İ" * 400 + "KAYAK" + "z" * 400]
 
 
 def test_places_without_room_are_counted_and_go_on_where_it_says() -> None:
@@ -207,7 +220,7 @@ def test_what_cannot_be_looked_for_is_an_error(around: Any) -> None:
 # -- bounds
 
 
-HOSTILE = {
+HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
     "a word 100,000 times": ("word " * 100_000, {"around": "word"}),
     "a letter everywhere": ("a" * 300_000, {"around": "a"}),
     "a word in each of 100,000 lines": ("x y\n" * 100_000, {"around": "y"}),
@@ -228,7 +241,7 @@ HOSTILE = {
 def test_an_answer_is_bounded_whatever_the_result_is(name: str, max_tokens: int) -> None:
     """In tokens and in characters; it says something all the same."""
     text, asked = HOSTILE[name]
-    answer = read_result(history(text), "call_1", max_tokens=max_tokens, **asked)  # type: ignore[arg-type]
+    answer = read_result(history(text), "call_1", max_tokens=max_tokens, **asked)
     assert answer.startswith("[result of call_1: ")
     assert len(answer) <= 8 * max_tokens + 300
     if name != "one cluster":  # of which no part is shown: what is asked next has to be further on

@@ -431,7 +431,7 @@ STRATEGIES = (
         ("_Page._label_of", "if begins and ends:", "if True:"),
         ("_Page._near", "first - context", "first"),
         ("_Page._near", "last + context", "last"),
-        ("_Page._with_room", "taken.pop()", "return answer, True"),
+        ("_Page._with_room", "if room < 0:", "if True:"),
         ("_in_one_case", "if len(small) == len(text):", "if True:"),
     ),
     module(
