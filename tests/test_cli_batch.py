@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.chat_vocabulary import write_small_model
+from tests.result_chats import exchange
 from trimtab import Budget, cli
 from trimtab.batch import BatchTask, Operation
 from trimtab.counting import counter_from_tokenizer
@@ -380,3 +381,18 @@ def test_rules_of_the_host_are_in_every_row(chats: Path, tmp_path: Path) -> None
     training = run("fit", chats, tmp_path / "t.parquet", *options, "--for", "training", "--rule", "Be kind.")
     assert training.exit_code == 2
     assert "--rule" in training.stderr
+
+
+def test_results_are_compacted_in_each_row(tmp_path: Path) -> None:
+    """Unless the command line takes back what a policy says."""
+    text = "\n".join(f"    value_{n} = compute(first_argument, second_argument, {n})" for n in range(40))
+    chat = [{"role": "user", "content": "Look."}]
+    for name in ("call_0", "call_1"):
+        chat += exchange("openai_chat", [(name, "read", text)])
+    pq.write_table(pa.table({"messages": [json.dumps(chat)]}), tmp_path / "in.parquet")
+    for at, option in enumerate(["--compact", "--no-compact"]):
+        out = tmp_path / f"out{at}.parquet"
+        done = run("fit", "--budget", "100k", "--counter", "chars:4", option, tmp_path / "in.parquet", out)
+        assert done.exit_code == 0, done.output
+        (found,) = pq.read_table(out).column("messages").to_pylist()
+        assert ("[lines 1-40 as in call_0 from 1]" in found) == (option == "--compact")

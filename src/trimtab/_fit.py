@@ -173,9 +173,9 @@ def fit(
         rules: Rules of the host, such as ["Never deploy on Fridays."]: always
             shown, word for word, in one message behind the system text, and
             never evicted. The rules that an earlier fit wrote are replaced.
-        compact: How tool results are written before anything is counted: True, or a
-            `trimtab.compact.Compact`. Lines that stand in an earlier result
-            become a reference to it, and JSON is written without spaces.
+        compact: How tool results are written, before anything is counted: True,
+            or a `trimtab.compact.Compact`. Lines that stand in an earlier
+            result become a reference to it, and JSON is written without spaces.
             Nothing is lost, and `trimtab.compact.expand` puts the lines back.
         repair: Whether to repair orphaned results, unanswered calls and shapes
             first; a message that must be kept and cannot be repaired is an

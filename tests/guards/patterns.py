@@ -30,9 +30,9 @@ MANY = 400
 """A repeat that says a larger number than this is written out only so often."""
 
 
-CALLERS_OWN = ("re.compile(given)", "re.compile(text, flags)")
-"""Calls whose expression is the caller's: `Session.redact(where=)` and `must_keep=` search what they are told
-to."""
+CALLERS_OWN = ("re.compile(given)", "re.compile(self.match)", "re.compile(text, flags)")
+"""Calls whose expression is the caller's: `Session.redact(where=)`, `Kind(match=)` and `must_keep=` search what
+they are told to."""
 
 
 class Found(NamedTuple):

@@ -147,7 +147,11 @@ CONTEXTS = (
         ("compose", " or any([asks_model(block.gives_way_by) for block in blocks])", ""),
         ("Composition.units_across", "        if self.is_bound:\n", "        if True:\n"),
         ("_Removals.run", "else block.cap_tokens(room)", "else room"),
-        ("Composition.remainder", "if not any(part.gone for part in self.parts):", "if True:"),
+        (
+            "Composition.remainder",
+            "if not any(part.gone or part.written for part in self.parts):",
+            "if True:",
+        ),
         ("_Removals.fill", "None if index in part.mended else known[index]", "known[0]"),
         ("Composition.body", "system=None if self.lead else policy.system", "system=policy.system"),
     ),

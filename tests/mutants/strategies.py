@@ -172,7 +172,7 @@ STRATEGIES = (
         ("Strides.__init__", "id(form), grid, start,", "grid, start,"),
         ("Strides.__init__", "grid, start,", "start,"),
         ("Strides.__init__", "grid, start,", "grid, start - history.head,"),
-        ("Strides.__init__", ", id(history.original(start)))", ",)"),
+        ("Strides.__init__", ", id(self._weighed.original(start)))", ",)"),
         ("Strides._recall", "if stop - start < len(copies):", "if False:"),
         ("Strides._recall", "sums[: stop - start + 1]", "sums[: stop - start + 2]"),
         ("Strides._recall", "if changed := copies.differences(messages):", "if changed := []:"),

@@ -107,8 +107,8 @@ class Block:
             report and for `wrap`.
         on_trim: Called with a `TrimContext` of this block before anything
             is decided.
-        compact: How its tool results are written; None: as the context says,
-            False: as they are.
+        compact: How its tool results are written; None: as the context
+            says, False: as they are.
 
     Raises:
         ConfigurationError: A value is out of range, two values contradict

@@ -16,7 +16,7 @@ from trimtab._shared.steps import Steps
 from trimtab.compact import Compact
 from trimtab.compact.markers import marker_in
 from trimtab.compact.results import Place, Result
-from trimtab.compact.writing import ALL, Window, Written, WrittenText, held_before, write_results
+from trimtab.compact.windows import ALL, Window, Written, WrittenText, held_before, write_results
 from trimtab.conversation import History
 from trimtab.counting.awaited import CountsNeeded
 from trimtab.errors import CountingError, FormatError
@@ -25,7 +25,7 @@ from trimtab.strategies.runner import Settled
 
 __all__ = ["ALL", "Windows", "dangles", "note_written", "remember", "rewrite", "settle_written", "start_of"]
 
-O = TypeVar("O")  # noqa: E741 - an outcome
+Made = TypeVar("Made")
 
 Windows = Mapping[str, Window]
 """What a request holds of the results of each block."""
@@ -49,7 +49,7 @@ def rewrite(portion: Portion, compact: Compact, window: Window) -> tuple[History
     written = write_results(history.format, compact, messages, window)
     for index, texts in written.edits().items():
         items[index] = history.format.with_texts(items[index], texts)
-    return history.written(items), written
+    return history.with_messages(items), written
 
 
 def start_of(portion: Portion, compact: Compact, asked: Hashable) -> dict[str, Held]:
@@ -81,10 +81,10 @@ _MOST_ASKED = 8
 
 
 def settle_written(
-    settle: Callable[[Windows], Steps[O]],
-    decisions: Callable[[O], Iterable[Decision[Any]]],
+    settle: Callable[[Windows], Steps[Made]],
+    decisions: Callable[[Made], Iterable[Decision[Any]]],
     start: Mapping[str, Held] = MappingProxyType({}),
-) -> Steps[tuple[O, Windows]]:
+) -> Steps[tuple[Made, Windows]]:
     """Settle with results written, and again until each reference leads to what is there, whole.
 
     Args:

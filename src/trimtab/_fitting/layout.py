@@ -676,7 +676,6 @@ def _parts(
     going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
     unread = _unread(format, lists)
     source_unread = unread if removals.keeps_all else _unread(format, sources)
-    compacts = policy.compact is not None or any(map(attrgetter("compact"), blocks))
     parts: list[Part] = []
     followed, leaderless, sized = False, False, partial(_sizes_of_part, counter, Base(), policy.tools)
     for at in range(len(blocks) - 1, -1, -1):
@@ -710,7 +709,7 @@ def _parts(
             source_sizes=source_sizes,
             start=source_starts[at],
             asked_pins=history.pins,
-            compact=_compact_of(policy, block) if compacts else None,
+            compact=_compact_of(policy, block) if policy.compact or block.compact else None,
             **rest,
         )
         removals.fill(part, at)

@@ -17,7 +17,7 @@ from trimtab.strategies.runner import Settled
 
 if TYPE_CHECKING:
     from trimtab._fitting.joint import Joint
-    from trimtab.compact.writing import Written
+    from trimtab.compact.windows import Written
     from trimtab.report import Reason, WrittenResults
 
 __all__ = ["Decision", "Portion", "StoredRules", "name_block"]
@@ -72,7 +72,7 @@ class Portion:
     """What results are written as; None where they are sent as they are."""
 
     @property
-    def compacted(self) -> frozenset[int]:
+    def compact_places(self) -> frozenset[int]:
         """Messages of `source` of which a result is written otherwise."""
         if self.written is None:
             return frozenset()

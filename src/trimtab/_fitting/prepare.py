@@ -40,7 +40,7 @@ from trimtab.strategies.openers import without_refused
 
 if TYPE_CHECKING:
     from trimtab.compact import Compact
-    from trimtab.compact.writing import Window
+    from trimtab.compact.windows import Window
     from trimtab.conversation.repairs import Change
     from trimtab.report import Reason, Violation
 
@@ -246,8 +246,7 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
     format = wire_form(format, ask.charge_as)
     counter = counter_of(ask.counter, ask.model, format, body, charge_as=ask.charge_as)
     budget = _budget(ask)
-    if ask.model is not None:
-        notes = (*notes, *model_notes(ask.model, counter))
+    notes = notes if ask.model is None else (*notes, *model_notes(ask.model, counter))
     source = list(ask.messages if body is None else body.messages)
     default = steady_strategy(ask.steady) if ask.steady else DEFAULT_STRATEGY
     strategy = default if ask.strategy is None else strategy_given(ask.strategy)

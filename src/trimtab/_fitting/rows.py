@@ -118,7 +118,7 @@ class Rows(Lazy[MessageRow], LiveRows):
         self._portion = decision.portion
         self._settled = decision.settled
         self._request = decision.request
-        self._compacted = decision.portion.compacted
+        self._compacted = decision.portion.compact_places
         self._output: dict[int, int | None] | None = None
         self._made_tools: tuple[_Tools | None] | None = None
 

@@ -55,12 +55,12 @@ def expand(messages: Any, /, *, format: str | Format = "auto") -> Any:
     form = format_of(messages, format)
     if isinstance(messages, Mapping):
         request = form.read_request(messages)
-        return form.write_request(request, _expanded(form, request.messages))
+        return form.write_request(request, _expand(form, request.messages))
     check_messages(messages)
-    return _expanded(form, messages)
+    return _expand(form, messages)
 
 
-def _expanded(form: Format, messages: Sequence[Any]) -> list[Any]:
+def _expand(form: Format, messages: Sequence[Any]) -> list[Any]:
     reading = read_results(form, _AS_IT_IS, [*map(mapping_of, messages)])
     made, edits = [*messages], dict[int, dict[Path, str]]()
     earlier: list[Result] = []

@@ -11,7 +11,7 @@ __all__ = [
     "is_handle",
     "looks_like_marker",
     "marker_in",
-    "numbered",
+    "number_of_line",
     "renumber",
     "unescape",
 ]
@@ -94,7 +94,7 @@ _GUTTER = re.compile(r"([ \t]*)(\d{1,7})([\t:|→]|\.? |$)")
 """A line number in front of a line, as `cat -n` and the tools of agents write it."""
 
 
-def numbered(line: str, /) -> tuple[str, int, str] | None:
+def number_of_line(line: str, /) -> tuple[str, int, str] | None:
     """Part a line into what stands before its number, the number, and the rest; None: it has none."""
     found = _GUTTER.match(line)
     if found is None or (len(found[2]) > 1 and found[2][0] == "0"):
@@ -104,7 +104,7 @@ def numbered(line: str, /) -> tuple[str, int, str] | None:
 
 def renumber(line: str, by: int, /) -> str | None:
     """Return a line with another number in front, in the same width; None where it has none."""
-    parts = numbered(line)
+    parts = number_of_line(line)
     if parts is None or parts[1] + by < 0:
         return None
     space, number, rest = parts

@@ -19,7 +19,7 @@ JSON_FORMS = ("tight", "table")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of result that you write shorter in your own way, such as the output of a test run.
+    """A kind of result that you write shorter, such as the output of a test run.
 
     What `write` returns is used only if it is shorter than the text. A result that is JSON stays JSON.
     `write` is called once for a result, and its answer is remembered as long as the conversation is.

@@ -14,12 +14,12 @@ from trimtab.compact.markers import (
     escape,
     looks_like_marker,
     marker_in,
-    numbered,
+    number_of_line,
     renumber,
     unescape,
 )
 
-__all__ = ["Lines", "Repeats", "escaped", "lines_of", "put_back"]
+__all__ = ["Lines", "Repeats", "escape_lines", "lines_of", "put_back"]
 
 _MOST_PLACES = 8
 """Places that are remembered of one line: braces and blank lines are everywhere."""
@@ -144,7 +144,7 @@ class Repeats:
         own = gutter.get(at)
         if own is not None:
             for source, start in self._bodies.get(own[2], ()):
-                parts = numbered(self._sources[source][start] or "")
+                parts = number_of_line(self._sources[source][start] or "")
                 if parts is not None and parts[1] != own[1]:
                     places.append((source, start, own[1] - parts[1]))
         for source, start, by in places:
@@ -226,7 +226,7 @@ def _gutter_of(lines: Sequence[str | None]) -> dict[int, tuple[str, int, str]]:
     for at, line in enumerate(lines):
         if not line or not (line[0].isdigit() or (line[0].isspace() and line.lstrip()[:1].isdigit())):
             continue
-        parts = numbered(line)
+        parts = number_of_line(line)
         if parts is None:
             continue
         if last is not None and last_at == at - 1 and parts[1] == last[1] + 1:
@@ -235,7 +235,7 @@ def _gutter_of(lines: Sequence[str | None]) -> dict[int, tuple[str, int, str]]:
     return found
 
 
-def escaped(text: str, /) -> str:
+def escape_lines(text: str, /) -> str:
     """Return a text without references as it is sent."""
     return "\n".join(map(escape, text.split("\n"))) if "[lines " in text else text
 
@@ -277,7 +277,7 @@ def _lines_for(reference: Reference, lines_at: Callable[[str | int], Lines | Non
         return None
     if reference.number is None:
         return lines
-    parts = numbered(lines[0])
+    parts = number_of_line(lines[0])
     if parts is None:
         return None
     by = reference.number - parts[1]

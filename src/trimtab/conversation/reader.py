@@ -95,7 +95,7 @@ class History(Transcript):
         self._read_apart = False
         self._is_alone_here = not (elsewhere or self._answered or self.holds or self._apart)
 
-    def written(self, messages: list[Any], /) -> History:
+    def with_messages(self, messages: list[Any], /) -> History:
         """Return the same conversation with other texts in some of its messages.
 
         Args:

@@ -65,7 +65,7 @@ class Transcript:
 
     @property
     def unwritten(self) -> Transcript:
-        """The same conversation before results in it were compacted; what weighs messages goes by it."""
+        """The same conversation before results in it were written otherwise."""
         return self._unwritten or self
 
     @property

@@ -25,13 +25,7 @@ from typing import (
 
 from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.callbacks import OnTrim
-from trimtab._fitting.request import (
-    Ask,
-    check,
-    check_breakpoints,
-    counter_of,
-    window_of,
-)
+from trimtab._fitting.request import Ask, check, check_breakpoints, counter_of, window_of
 from trimtab._shared.checks import answers_later, check_flag, in_words, near_names
 from trimtab._shared.steps import Steps, arun, run
 from trimtab.budget import (
@@ -125,7 +119,6 @@ class FitOptions(TypedDict, total=False):
     rules: Sequence[str] | None
     """Rules of the host: shown in each call, word for word, behind the system text, and never evicted."""
     compact: CompactLike
-    """How tool results are written: True, or a `trimtab.compact.Compact`; see `fit`."""
     repair: bool
     strict: bool
 

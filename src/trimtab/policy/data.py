@@ -83,11 +83,8 @@ def _compact(compact: Compact | None, at: Place) -> bool | dict[str, Any] | None
             argument="kinds",
             place=at.path or None,
         )
-    told = {
-        one.name: value
-        for one in fields(Compact)
-        if (value := getattr(compact, one.name)) != one.default and one.name != "kinds"
-    }
+    usual = asdict(Compact())
+    told = {name: value for name, value in asdict(compact).items() if value != usual[name]}
     if "json" in told:
         told["json"] = told["json"] or "none"
     if "exclude_tools" in told:

@@ -430,7 +430,7 @@ class ReferenceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenResults:
-    """Results that are written otherwise than their tools wrote them, because `compact` was asked for.
+    """What `compact` did to the results of a request.
 
     Args:
         texts: Texts of results in the output that are written otherwise.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from trimtab._shared.memory import WEIGHTS
 from trimtab.compact.options import Compact
-from trimtab.compact.repeats import Lines, Repeats, escaped, lines_of
+from trimtab.compact.repeats import Lines, Repeats, escape_lines, lines_of
 from trimtab.compact.results import Place, Reading, Result, Text, read_results
 from trimtab.formats import Format, Path
 
@@ -112,12 +112,12 @@ class _Writing:
             if fixed or not text.takes_references or not self._compact.repeats:
                 sent, plain, references = (text.text if fixed else text.base), None, 0
             elif not is_there:
-                sent, plain, references = escaped(text.base), None, 0
+                sent, plain, references = escape_lines(text.base), None, 0
             else:
                 lines, plain, used = self._repeats.write(text.base.split("\n"), self._handle_of)
                 sent, references = "\n".join(lines), self._link(place, used, plain)
             if sent != text.text:
-                self.texts.append(_written(place, text, sent, references))
+                self.texts.append(_text_as(place, text, sent, references))
             if source is not None and self._compact.repeats:
                 source = lines_of(sent) if plain is None else plain
         if source and self._compact.repeats:
@@ -139,7 +139,7 @@ class _Writing:
         return len(self._ranks) - 1 - self._ranks[source.place]
 
 
-def _written(place: Place, text: Text, sent: str, references: int) -> WrittenText:
+def _text_as(place: Place, text: Text, sent: str, references: int) -> WrittenText:
     return WrittenText(place, text.path, text.text, text.base, sent, text.step, references)
 
 
@@ -224,7 +224,7 @@ def write_results(
     key = chat_key(format, compact, messages)
     found = WEIGHTS.find(key, _Known(_Chat(Reading(format, compact))))
     written, chat = None, None if found is None else found.chat
-    if chat is not None and chat.lock.acquire(blocking=False):  # a fork may have left it locked
+    if chat is not None and chat.lock.acquire(blocking=False):  # a fork may hold it forever
         try:
             written = chat.write(compact, messages, window)
         finally:
