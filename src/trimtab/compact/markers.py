@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from trimtab.formats.handles import SAFE_ID
+
 __all__ = [
     "Reference",
     "escape",
-    "is_handle",
     "looks_like_marker",
     "marker_in",
     "number_of_line",
@@ -16,15 +17,11 @@ __all__ = [
     "unescape",
 ]
 
-HANDLE = r"[A-Za-z0-9_.:-]{1,64}"
-"""Ids that may be written into a marker: the model chose them, so they must not bring in any text."""
-
 _MARKER = re.compile(
-    rf"\[lines ([1-9]\d{{0,11}})-([1-9]\d{{0,11}}) as in (?:({HANDLE})|([1-9]\d{{0,5}}) results? back)"
+    rf"\[lines ([1-9]\d{{0,11}})-([1-9]\d{{0,11}}) as in (?:({SAFE_ID})|([1-9]\d{{0,5}}) results? back)"
     rf" from ([1-9]\d{{0,11}})(?:, numbered from (\d{{1,7}}))?\]"
 )
 _ESCAPED = re.compile(r"\\+\[lines [1-9]")
-_HANDLE = re.compile(HANDLE)
 
 
 class Reference(NamedTuple):
@@ -62,11 +59,6 @@ def marker_in(line: str, /) -> Reference | None:
         return None
     handle = call_id if back is None else int(back)
     return Reference(int(first), count, handle, int(start), None if number is None else int(number))
-
-
-def is_handle(call_id: str, /) -> bool:
-    """Tell whether a reference may name a result by the id of its call."""
-    return _HANDLE.fullmatch(call_id) is not None
 
 
 def looks_like_marker(line: str, /) -> bool:

@@ -9,18 +9,15 @@ from typing import Any, NamedTuple
 
 from trimtab._shared.checks import name_of
 from trimtab._shared.memory import Copies
-from trimtab.compact.markers import is_handle
 from trimtab.compact.options import Compact, Kind
 from trimtab.compact.tight import is_json, tight
 from trimtab.counting.shorten import CUT_MARKER
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Path, Structure, TextSlot
+from trimtab.formats.handles import READ_RESULT, is_safe_id
 from trimtab.formats.structure import UNNAMED
 
-__all__ = ["READ_RESULT", "Place", "Reading", "Result", "Text", "read_results"]
-
-READ_RESULT = "read_result"
-"""Name of the tool that reads earlier results: its answers are what the model has just asked for again."""
+__all__ = ["Place", "Reading", "Result", "Text", "read_results"]
 
 Place = tuple[int, "int | None"]
 """Where a result stands: its message, and the part of it; None: the whole message."""
@@ -128,7 +125,7 @@ class Reading:
         made_up = self.format.rules.unnamed_prefix
         if call_id.startswith(UNNAMED) or (made_up and call_id.startswith(made_up)):
             return ""
-        return call_id if is_handle(call_id) else ""
+        return call_id if is_safe_id(call_id) else ""
 
     def _text(self, slot: TextSlot, call_id: str, tool: str) -> Text:
         compact, text = self._compact, slot.text
