@@ -150,7 +150,7 @@ def _is_finite(value: float) -> bool:
 
 
 _Kind: TypeAlias = (
-    "_Value | _Either | _Items | _Named | _Score | _MustKeep | _KeepByTool | _Counter | _Strategy | Table"
+    "_Value | _Either | _Items | _Named | _Score | _MustKeep | _Keep | _Counter | _Strategy | Table"
 )
 """`what` are its words behind "is"; `read` makes of a value what Python has, and `schema` says the same."""
 
@@ -429,29 +429,25 @@ _PATTERN = Table(
 )
 
 
-class _KeepByTool:
+class _Keep:
     """What stays of a result that is cut: a word, or a table of these by the names of tools."""
 
     what = "'start', 'both' or 'end', or a table of these by the names of tools"
     _word = _choice(*KEEPS)
 
     def read(self, value: object, at: Place, /) -> Any:
-        """Check every word."""
         if not isinstance(value, Mapping):
             if not isinstance(value, str) or value not in KEEPS:
                 raise at.wrong(self.what, value)
             return value
-        for name, keep in value.items():
-            if not isinstance(name, str) or not name:
-                raise at.wrong(self.what, value)
-            self._word.read(keep, at.key(name))
-        return dict(value)
+        if not all(isinstance(name, str) and name for name in value):
+            raise at.wrong(self.what, value)
+        return {name: self._word.read(keep, at.key(name)) for name, keep in value.items()}
 
     def schema(self, names: Names, /) -> Schema:
         """List the words, and say that names may be any."""
-        word = self._word.schema(names)
-        by_tool = {"type": "object", "additionalProperties": dict(word), "propertyNames": {"minLength": 1}}
-        return {"anyOf": [word, by_tool]}
+        word, named = self._word.schema(names), {"minLength": 1}
+        return {"anyOf": [word, {"type": "object", "additionalProperties": {**word}, "propertyNames": named}]}
 
 
 class _Counter:
@@ -620,7 +616,7 @@ _KINDS_OF_OPTIONS: Mapping[StrategyKind, Mapping[str, _Kind]] = {
         "room_weight": _Value("a number above 0", {"type": "number", "exclusiveMinimum": 0}),
         "expected_calls": _Either((_whole(1), _NULL)),
     },
-    StrategyKind.CLAMP_RESULTS: {"max_tokens": _whole(1), "max_ratio": _FRACTION, "keep": _KeepByTool()},
+    StrategyKind.CLAMP_RESULTS: {"max_tokens": _whole(1), "max_ratio": _FRACTION, "keep": _Keep()},
     StrategyKind.PRIORITY_BASED: {"score": _Score()},
     StrategyKind.RELEVANT: {"score": _Score(), "recent_ratio": _RATIO, "gap": _text("a text")},
     StrategyKind.CLEAR_TOOL_RESULTS: {
@@ -675,8 +671,7 @@ class _CompactTable(Table):
     """Options of `Compact`."""
 
     def read(self, value: object, at: Place, /) -> Any:
-        data = Table.read(self, value, at)
-        return Compact(**data)
+        return Compact(**Table.read(self, value, at))
 
 
 _COMPACT = _Either(
