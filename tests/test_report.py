@@ -919,12 +919,12 @@ def test_a_huge_name_is_cut_short() -> None:
 
 
 def test_reasons_fates_and_actions_are_those_of_the_rules() -> None:
-    """The closed lists of SPEC D11, and a reason for rules that other rules replace (issue 36)."""
+    """The closed lists of SPEC D11, a reason for rules that other rules replace (issue 36), and for results written once (37)."""
     reasons = (
         "over_limit over_cap unit_of_removed min_messages block_dropped callback truncation"
-        " superseded_by_summary repair cannot_lead cannot_end bound_thinking cache_mark rules"
+        " superseded_by_summary repair cannot_lead cannot_end bound_thinking cache_mark rules compacted"
     )
-    actions = "kept evicted shortened cleared summarized dropped removed_by_callback"
+    actions = "kept evicted shortened cleared summarized dropped removed_by_callback compacted"
     assert " ".join(REASONS) == reasons
     assert " ".join(FATES) == "kept changed evicted"
     assert " ".join(ACTIONS) == actions

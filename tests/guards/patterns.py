@@ -31,8 +31,8 @@ MANY = 400
 
 
 CALLERS_OWN = ("re.compile(given)", "re.compile(self.match)", "re.compile(text, flags)")
-"""Calls whose expression is the caller's: `Session.redact(where=)`, `Kind(match=)` and `must_keep=` search what
-they are told to."""
+"""Calls whose expression is the caller's: `Session.redact(where=)`, `Kind(match=)` and `must_keep=` search
+what they are told to."""
 
 
 class Found(NamedTuple):
