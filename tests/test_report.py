@@ -919,7 +919,7 @@ def test_a_huge_name_is_cut_short() -> None:
 
 
 def test_reasons_fates_and_actions_are_those_of_the_rules() -> None:
-    """The closed lists of SPEC D11, a reason for rules that other rules replace (issue 36), and for results written once (37)."""
+    """The closed lists of SPEC D11, and reasons for other rules (issue 36) and compact results (37)."""
     reasons = (
         "over_limit over_cap unit_of_removed min_messages block_dropped callback truncation"
         " superseded_by_summary repair cannot_lead cannot_end bound_thinking cache_mark rules compacted"
