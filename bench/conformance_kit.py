@@ -242,7 +242,9 @@ def main() -> None:
     """Print the three tables."""
     parser = argparse.ArgumentParser()
     parser.add_argument("data", type=Path)
-    parser.add_argument("--kept", type=float, default=0.3, help="max_kept_ratio; 0.3 by default, as in a session")
+    parser.add_argument(
+        "--kept", type=float, default=0.3, help="max_kept_ratio; 0.3 by default, as in a session"
+    )
     parser.add_argument("--misses", action="store_true", help="say of what did not survive where it is")
     parser.add_argument("--only", choices=("official", "live", "conpact"))
     given = parser.parse_args()
