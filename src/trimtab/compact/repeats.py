@@ -117,6 +117,9 @@ class Repeats:
         failed: dict[tuple[int, int, int], int] = {}
         gutter = _gutter_of(lines) if self._bodies else {}
         while at < len(lines):
+            if lines[at] not in self._places and at not in gutter:  # as most lines are
+                at += 1
+                continue
             best: _Run | None = None
             for run in self._at(lines, at, failed, gutter):
                 if best is None or run.length >= best.length:
