@@ -21,7 +21,7 @@ from trimtab.compact.markers import (
 
 __all__ = ["Lines", "Repeats", "escape_lines", "lines_of", "put_back"]
 
-_MOST_PLACES = 8
+_MOST_PLACES = 4
 """Places that are remembered of one line: braces and blank lines are everywhere."""
 _CHARS = 4
 """Characters to a token, about: no count is asked for, so that a text is written alike for every counter."""
