@@ -21,7 +21,7 @@ from trimtab.compact.markers import (
 
 __all__ = ["Lines", "Repeats", "escape_lines", "lines_of", "put_back"]
 
-_MOST_PLACES = 8
+_MOST_PLACES = 4
 """Places that are remembered of one line: braces and blank lines are everywhere."""
 _CHARS = 4
 """Characters to a token, about: no count is asked for, so that a text is written alike for every counter."""
@@ -117,6 +117,9 @@ class Repeats:
         failed: dict[tuple[int, int, int], int] = {}
         gutter = _gutter_of(lines) if self._bodies else {}
         while at < len(lines):
+            if lines[at] not in self._places and at not in gutter:  # as most lines are
+                at += 1
+                continue
             best: _Run | None = None
             for run in self._at(lines, at, failed, gutter):
                 if best is None or run.length >= best.length:
