@@ -28,8 +28,8 @@ demo: $(RUN_READY)  ## fit the recorded agent session into a small budget and pr
 test: $(DEV_READY)  ## tests and doctests; TESTS="tests/test_units.py -k pinned" for some, WORKERS=0 for a debugger
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
 
-test-long: $(DEV_READY)  ## what takes minutes: the other cases of tests, the fuzz at size, random histories, processes that are killed
-	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "long or hypothesis" $(TESTS)
+test-long: $(DEV_READY)  ## what takes minutes: the other cases of tests, the fuzz at size, random histories, processes that are killed; TURN=1 for a third
+	TURN="$(TURN)" HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "long or hypothesis" $(TESTS)
 
 fuzz: $(DEV_READY)  ## random requests for as long as one likes; FUZZ="--cases 1000000 --base 7" for others than those of CI
 	$(BIN)/python -m tests.fuzz $(FUZZ)

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -21,6 +22,9 @@ DATA = Path(os.environ.get("TRIMTAB_DATA", ROOT.parent / "shared" / "data"))
 """Folder of the real conversations; never committed. TRIMTAB_DATA names another."""
 
 IN_CI = os.environ.get("CI") == "true"
+
+TURNS, TURN = 3, os.environ.get("TURN")
+"""Of the long tests a third is run in CI, in turn by the number of commits; `make test-long` runs all."""
 
 LONGEST = (
     "tests/fuzz/test_fuzz.py",
@@ -144,11 +148,11 @@ def data_dir() -> Path:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark every test that uses `data_dir`, so that `-m data` finds all of them; the longest files first.
 
-    Of a test with the mark `few` the cases beside so many, spread evenly, are marked `long`; not for mutants,
-    which any case may kill.
+    With TURN=n only every third test is run, others for another n. Of a test with the mark `few` the cases
+    beside so many, spread evenly, are marked `long`; not for mutants, which any case may kill.
     """
     swept: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -158,10 +162,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             swept.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for cases in swept.values():
         (count,) = next(cases[0].iter_markers("few")).args
-        kept = {at * len(cases) // count for at in range(count)}
+        spread = {at * len(cases) // count for at in range(count)}
         for at, item in enumerate(cases):
-            if at not in kept:
+            if at not in spread:
                 item.add_marker("long")
+    if TURN:
+        turns = [(crc32(item.nodeid.encode()) - int(TURN)) % TURNS for item in items]
+        config.hook.pytest_deselected(items=[item for item, at in zip(items, turns, strict=True) if at])
+        items[:] = [item for item, at in zip(items, turns, strict=True) if not at]
     if "PYTEST_XDIST_WORKER" in os.environ:
         order = {file: at for at, file in enumerate(LONGEST)}
         items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0], len(order)))
