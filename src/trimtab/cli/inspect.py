@@ -319,6 +319,7 @@ _FIT = {
     "repair": False,
     "strict": False,
     "breakpoints": False,
+    "compact": None,
     "rule_texts": (),
     "rules_file": None,
 }
