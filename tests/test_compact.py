@@ -17,7 +17,7 @@ from trimtab.compact import Compact, Kind, expand
 from trimtab.counting import CharCounter, clear_counts
 from trimtab.policy import load_policy, policy_data
 from trimtab.report import Report
-from trimtab.strategies import ClampResults, SlidingWindow
+from trimtab.strategies import Cascade, ClampResults, SlidingWindow
 
 WORDS = CharCounter()
 FILE = [f"    value_{n} = compute(first_argument, second_argument, {n * 7})" for n in range(40)]
@@ -196,6 +196,26 @@ def test_a_reference_goes_with_what_it_leads_to() -> None:
     assert evicted.messages[-1]["content"] == text
     clamped = fit(messages, 1_600, counter=WORDS, compact=True, strategy=ClampResults(max_tokens=300))
     assert unresolved(results("openai_chat", clamped.messages)) == []
+
+
+@pytest.mark.parametrize("most", [9, 13, 20, 30])
+def test_a_cut_tears_no_reference(most: int) -> None:
+    """A result that is cut says its own lines: part of a reference would lead nobody anywhere."""
+    source = "\n".join(f"def test_number_{n}(): assert parse({n}) == {n}" for n in range(30))
+    text = "head " * 60 + "\n" + source
+    messages = [said("openai_chat", "user", "go")]
+    for name, own in (("first", source), ("second", text)):
+        messages += [*exchange("openai_chat", [(name, "read", own)]), said("openai_chat", "user", "on")]
+    strategy = Cascade(ClampResults(max_tokens=most), SlidingWindow())
+    for room in (60, 90, 200):
+        fitted = fit(messages, room, counter=CharCounter(), compact=True, strategy=strategy)
+        sent = results("openai_chat", fitted.messages)[-1][2]
+        head, cut, tail = sent.partition("[text cut by trimtab")
+        assert cut
+        assert text.startswith(head)
+        assert text.endswith(tail.partition("]")[2])
+    whole = fit(messages, 2_000, counter=CharCounter(), compact=True, strategy=strategy)
+    assert results("openai_chat", whole.messages)[-1][2].endswith("[lines 2-31 as in first from 1]")
 
 
 def test_results_keep_their_text_while_the_window_stands() -> None:
