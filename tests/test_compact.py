@@ -149,6 +149,19 @@ def test_what_looks_like_a_reference_comes_back_as_the_tool_wrote_it(slashes: st
     assert expand(fitted.messages) == messages
 
 
+@pytest.mark.parametrize("slashes", ["", "\\", "\\\\"])
+def test_what_looks_like_a_reference_comes_back_where_nothing_is_looked_for(slashes: str) -> None:
+    """It is escaped with `repeats=False` too; excluded tools and pins are sent as they are."""
+    own = f"{slashes}[lines 1-40 as in call_0 from 1]"
+    messages = _chat("\n".join(FILE), own, tools=["read", "cat"])
+    fitted = fit(messages, 10**9, counter=WORDS, compact=Compact(repeats=False))
+    assert [text for _, _, text in results("openai_chat", fitted.messages)] == ["\n".join(FILE), f"\\{own}"]
+    assert expand(fitted.messages) == messages
+    excluded = Compact(exclude_tools=["cat"])
+    assert fit(messages, 10**9, counter=WORDS, compact=excluded).messages[4] is messages[4]
+    assert fit(messages, 10**9, counter=WORDS, compact=True, pin=[4]).messages[4] is messages[4]
+
+
 def test_expand_leaves_alone_what_does_not_stand_where_it_says() -> None:
     """What refers to a call that is not there, or to lines that are not, is a text."""
     texts = [
