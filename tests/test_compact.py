@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -347,6 +349,52 @@ def test_a_kind_that_returns_no_text_is_an_error() -> None:
         _sent("abc", compact=Compact(kinds=[Kind(name="k", write=broken)]))
 
 
+@dataclass
+class _Tail:
+    """A callable that cannot be hashed, as it can change."""
+
+    most: int
+
+    def __call__(self, text: str) -> str:
+        return text[-self.most :]
+
+
+async def _write_later(text: str) -> str:
+    return text[:1]
+
+
+def test_any_callable_may_write_a_kind() -> None:
+    """One that has no hash is the same as itself alone: another that is equal now may change."""
+    tail = _Tail(3)
+    one, same, other = (Kind(name="k", write=write) for write in (tail, tail, _Tail(3)))
+    assert _sent("abcdef", compact=Compact(kinds=[one])) == ["def"]
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != other
+    assert Kind(name="k", write=str.strip) == Kind(name="k", write=str.strip)
+    assert Kind(name="k", write=str.strip) != Kind(name="k", write=str.lstrip)
+
+
+def test_what_a_kind_raises_goes_on_with_a_note() -> None:
+    """The note says which kind it was, and for which call; the next fit is asked as if nothing had been."""
+
+    def write(text: str) -> str:
+        if broken:
+            raise KeyError("state")
+        return text[:2]
+
+    messages, compact = _chat("abcdef", "ghijkl"), Compact(kinds=[Kind(name="k", write=write)])
+    for broken in (True, True, False, True):
+        if not broken:
+            sent = fit(messages, 10**6, counter=WORDS, compact=compact).messages
+            assert [text for _, _, text in results("openai_chat", sent)] == ["ab", "gh"]
+            messages = _chat("abcdef", "ghijkl", "mnopqr")
+            continue
+        with pytest.raises(KeyError) as caught:
+            fit(messages, 10**6, counter=WORDS, compact=compact)
+        assert caught.value.__notes__ == ["raised by write of Kind 'k' for the result of call_0"]
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -360,6 +408,13 @@ def test_a_kind_that_returns_no_text_is_an_error() -> None:
         (lambda: Kind(name="", write=str), "name"),
         (lambda: Kind(name="k", write="x"), "write"),  # type: ignore[arg-type]
         (lambda: Kind(name="k", write=str, match="("), "no regular expression"),
+        (lambda: Kind(name="k", write=str, match=b"a"), "over text, not b'a'"),  # type: ignore[arg-type]
+        (lambda: Kind(name="k", write=str, match=re.compile(b"a")), "over text"),  # type: ignore[arg-type]
+        (lambda: Kind(name="k", write=str, match=7), "over text, not 7"),  # type: ignore[arg-type]
+        (lambda: Kind(name="k", write=_write_later), "synchronous"),  # type: ignore[arg-type]
+        (lambda: Kind(name="k", write=lambda: ""), "function takes"),  # type: ignore[misc,arg-type]
+        (lambda: Kind(name="json", write=str), "cannot be named 'json'"),
+        (lambda: Kind(name="repeats", write=str), "cannot be named 'repeats'"),
         (lambda: fit([], 10, compact="tight"), "compact must be"),  # type: ignore[call-overload]
         (lambda: Context(10, compact=1), "compact must be"),  # type: ignore[arg-type]
         (lambda: Context(10).add("a", None, compact="x"), "compact must be"),  # type: ignore[arg-type]
