@@ -484,6 +484,11 @@ def test_blocks_say_for_themselves_whether_they_are_compacted() -> None:
     for whole, own, wanted in ((True, None, 1), (True, False, 0), (None, True, 1), (None, None, 0)):
         context = Context(10**6, counter=WORDS, compact=whole).add("history", messages, compact=own)
         assert len(context.fit().changed) == wanted
+    for own, wanted in ((True, 1), (None, 0)):
+        context = Context(10**6, counter=WORDS, compact=True).add("history", messages, compact=own)
+        assert len(context.clone(compact=False).fit().changed) == wanted
+    context = Context(10**6, counter=WORDS).add("history", messages, compact=False)
+    assert not context.clone(compact=True).fit().changed
 
 
 def test_a_batch_compacts_each_row() -> None:

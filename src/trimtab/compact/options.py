@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
@@ -92,7 +92,7 @@ class Kind:
         """Hash what makes two kinds equal."""
         return hash(self._key())
 
-    def _key(self) -> tuple[Hashable, ...]:
+    def _key(self) -> tuple[object, ...]:
         try:
             hash(self.write)
         except TypeError:  # an object that may change: it is the same as itself alone
