@@ -17,9 +17,12 @@ CHAT = [
 
 
 def test_the_command_line_compacts_conversations(tmp_path: Path) -> None:
-    """Of a conversation, and not where a policy says it and the command line takes it back."""
+    """The option goes before what a policy says, and what a block says goes before both."""
     policy = tmp_path / "policy.json"
     policy.write_text(json.dumps({"compact": True, "blocks": [{"name": "history"}]}), encoding="utf-8")
+    by_block = tmp_path / "block.json"
+    blocks = {"compact": False, "blocks": [{"name": "history", "compact": True}]}
+    by_block.write_text(json.dumps(blocks), encoding="utf-8")
     room = ("--budget", "100k", "--counter", "chars:4")
     for given, count in (
         (("--compact",), 1),
@@ -27,6 +30,8 @@ def test_the_command_line_compacts_conversations(tmp_path: Path) -> None:
         ((), 0),
         (("--policy", str(policy)), 1),
         (("--policy", str(policy), "--no-compact"), 0),
+        (("--policy", str(by_block)), 1),
+        (("--policy", str(by_block), "--no-compact"), 1),
     ):
         (found,) = answers(run("fit", *room, *given, data=CHAT))
         assert json.dumps(found["messages"]).count("as in call_0 from 1]") == count

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -17,7 +19,7 @@ from trimtab.compact import Compact, Kind, expand
 from trimtab.counting import CharCounter, clear_counts
 from trimtab.policy import load_policy, policy_data
 from trimtab.report import Report
-from trimtab.strategies import ClampResults, SlidingWindow
+from trimtab.strategies import Cascade, ClampResults, SlidingWindow
 
 WORDS = CharCounter()
 FILE = [f"    value_{n} = compute(first_argument, second_argument, {n * 7})" for n in range(40)]
@@ -149,6 +151,19 @@ def test_what_looks_like_a_reference_comes_back_as_the_tool_wrote_it(slashes: st
     assert expand(fitted.messages) == messages
 
 
+@pytest.mark.parametrize("slashes", ["", "\\", "\\\\"])
+def test_what_looks_like_a_reference_comes_back_where_nothing_is_looked_for(slashes: str) -> None:
+    """It is escaped with `repeats=False` too; excluded tools and pins are sent as they are."""
+    own = f"{slashes}[lines 1-40 as in call_0 from 1]"
+    messages = _chat("\n".join(FILE), own, tools=["read", "cat"])
+    fitted = fit(messages, 10**9, counter=WORDS, compact=Compact(repeats=False))
+    assert [text for _, _, text in results("openai_chat", fitted.messages)] == ["\n".join(FILE), f"\\{own}"]
+    assert expand(fitted.messages) == messages
+    excluded = Compact(exclude_tools=["cat"])
+    assert fit(messages, 10**9, counter=WORDS, compact=excluded).messages[4] is messages[4]
+    assert fit(messages, 10**9, counter=WORDS, compact=True, pin=[4]).messages[4] is messages[4]
+
+
 def test_expand_leaves_alone_what_does_not_stand_where_it_says() -> None:
     """What refers to a call that is not there, or to lines that are not, is a text."""
     texts = [
@@ -196,6 +211,26 @@ def test_a_reference_goes_with_what_it_leads_to() -> None:
     assert evicted.messages[-1]["content"] == text
     clamped = fit(messages, 1_600, counter=WORDS, compact=True, strategy=ClampResults(max_tokens=300))
     assert unresolved(results("openai_chat", clamped.messages)) == []
+
+
+@pytest.mark.parametrize("most", [9, 13, 20, 30])
+def test_a_cut_tears_no_reference(most: int) -> None:
+    """A result that is cut says its own lines: part of a reference would lead nobody anywhere."""
+    source = "\n".join(f"def test_number_{n}(): assert parse({n}) == {n}" for n in range(30))
+    text = "head " * 60 + "\n" + source
+    messages = [said("openai_chat", "user", "go")]
+    for name, own in (("first", source), ("second", text)):
+        messages += [*exchange("openai_chat", [(name, "read", own)]), said("openai_chat", "user", "on")]
+    strategy = Cascade(ClampResults(max_tokens=most), SlidingWindow())
+    for room in (60, 90, 200):
+        fitted = fit(messages, room, counter=CharCounter(), compact=True, strategy=strategy)
+        sent = results("openai_chat", fitted.messages)[-1][2]
+        head, cut, tail = sent.partition("[text cut by trimtab")
+        assert cut
+        assert text.startswith(head)
+        assert text.endswith(tail.partition("]")[2])
+    whole = fit(messages, 2_000, counter=CharCounter(), compact=True, strategy=strategy)
+    assert results("openai_chat", whole.messages)[-1][2].endswith("[lines 2-31 as in first from 1]")
 
 
 def test_results_keep_their_text_while_the_window_stands() -> None:
@@ -314,6 +349,52 @@ def test_a_kind_that_returns_no_text_is_an_error() -> None:
         _sent("abc", compact=Compact(kinds=[Kind(name="k", write=broken)]))
 
 
+@dataclass
+class _Tail:
+    """A callable that cannot be hashed, as it can change."""
+
+    most: int
+
+    def __call__(self, text: str) -> str:
+        return text[-self.most :]
+
+
+async def _write_later(text: str) -> str:
+    return text[:1]
+
+
+def test_any_callable_may_write_a_kind() -> None:
+    """One that has no hash is the same as itself alone: another that is equal now may change."""
+    tail = _Tail(3)
+    one, same, other = (Kind(name="k", write=write) for write in (tail, tail, _Tail(3)))
+    assert _sent("abcdef", compact=Compact(kinds=[one])) == ["def"]
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != other
+    assert Kind(name="k", write=str.strip) == Kind(name="k", write=str.strip)
+    assert Kind(name="k", write=str.strip) != Kind(name="k", write=str.lstrip)
+
+
+def test_what_a_kind_raises_goes_on_with_a_note() -> None:
+    """The note says which kind it was, and for which call; the next fit is asked as if nothing had been."""
+
+    def write(text: str) -> str:
+        if broken:
+            raise KeyError("state")
+        return text[:2]
+
+    messages, compact = _chat("abcdef", "ghijkl"), Compact(kinds=[Kind(name="k", write=write)])
+    for broken in (True, True, False, True):
+        if not broken:
+            sent = fit(messages, 10**6, counter=WORDS, compact=compact).messages
+            assert [text for _, _, text in results("openai_chat", sent)] == ["ab", "gh"]
+            messages = _chat("abcdef", "ghijkl", "mnopqr")
+            continue
+        with pytest.raises(KeyError) as caught:
+            fit(messages, 10**6, counter=WORDS, compact=compact)
+        assert caught.value.__notes__ == ["raised by write of Kind 'k' for the result of call_0"]
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -327,6 +408,13 @@ def test_a_kind_that_returns_no_text_is_an_error() -> None:
         (lambda: Kind(name="", write=str), "name"),
         (lambda: Kind(name="k", write="x"), "write"),  # type: ignore[arg-type]
         (lambda: Kind(name="k", write=str, match="("), "no regular expression"),
+        (lambda: Kind(name="k", write=str, match=b"a"), "over text, not b'a'"),  # type: ignore[arg-type]
+        (lambda: Kind(name="k", write=str, match=re.compile(b"a")), "over text"),  # type: ignore[arg-type]
+        (lambda: Kind(name="k", write=str, match=7), "over text, not 7"),  # type: ignore[arg-type]
+        (lambda: Kind(name="k", write=_write_later), "synchronous"),  # type: ignore[arg-type]
+        (lambda: Kind(name="k", write=lambda: ""), "function takes"),  # type: ignore[misc,arg-type]
+        (lambda: Kind(name="json", write=str), "cannot be named 'json'"),
+        (lambda: Kind(name="repeats", write=str), "cannot be named 'repeats'"),
         (lambda: fit([], 10, compact="tight"), "compact must be"),  # type: ignore[call-overload]
         (lambda: Context(10, compact=1), "compact must be"),  # type: ignore[arg-type]
         (lambda: Context(10).add("a", None, compact="x"), "compact must be"),  # type: ignore[arg-type]
@@ -396,6 +484,11 @@ def test_blocks_say_for_themselves_whether_they_are_compacted() -> None:
     for whole, own, wanted in ((True, None, 1), (True, False, 0), (None, True, 1), (None, None, 0)):
         context = Context(10**6, counter=WORDS, compact=whole).add("history", messages, compact=own)
         assert len(context.fit().changed) == wanted
+    for own, wanted in ((True, 1), (None, 0)):
+        context = Context(10**6, counter=WORDS, compact=True).add("history", messages, compact=own)
+        assert len(context.clone(compact=False).fit().changed) == wanted
+    context = Context(10**6, counter=WORDS).add("history", messages, compact=False)
+    assert not context.clone(compact=True).fit().changed
 
 
 def test_a_batch_compacts_each_row() -> None:

@@ -346,7 +346,8 @@ class Context:
             tools: Tool schemas.
             pending_calls: Ids of calls whose results are still to come.
             rules: Rules of the host; `[]` for none.
-            compact: How tool results are written; False: as they are.
+            compact: How tool results are written in blocks that do not say it
+                themselves; False: as they are.
             strict: Whether faults of the messages raise an error.
 
         Raises:

@@ -14,12 +14,16 @@ from trimtab.compact import Compact, expand
 from trimtab.counting import CharCounter
 from trimtab.strategies import Cascade, ClampResults, ClearToolResults, SlidingWindow
 
+CUT = "[text cut by trimtab"
+
 STRATEGIES: tuple[Any, ...] = (
     None,
     "agent",
     ClampResults(max_tokens=40),
     SlidingWindow(target_ratio=0.5),
     Cascade(ClampResults(max_ratio=0.2), SlidingWindow()),
+    Cascade(ClampResults(max_tokens=9), SlidingWindow()),
+    ClampResults(max_tokens=25),
     Cascade(ClearToolResults(keep_results=1), SlidingWindow(target_ratio=0.5)),
 )
 
@@ -39,7 +43,19 @@ def _check(form: str, messages: list[Any], fitted: Fitted[Any], room: int, pins:
             assert [text for at, _, text in output if at == message] == wanted
         whole = [text for text in own if "trimtab" not in text]
         assert all(text in wanted for text in whole)
+        assert all(_is_piece(text, wanted) for at, _, text in output if at == message and CUT in text)
     return 0 if fitted.report.written is None else len(fitted.report.written.references)
+
+
+def _is_piece(cut: str, wanted: list[str]) -> bool:
+    """Tell whether a text that was cut is the tool's own begin and end, and no part of a reference."""
+    head, tail = cut.replace("\\", "").partition(CUT)[::2]  # lines that look like references have one more
+    tail = tail.partition("]")[2]
+    return any(own.startswith(head) and own.endswith(tail) for own in _bare(wanted))
+
+
+def _bare(texts: list[str]) -> list[str]:
+    return [text.replace("\\", "") for text in texts]
 
 
 def _by_message(found: list[tuple[int, str, str]]) -> dict[int, list[str]]:

@@ -108,7 +108,8 @@ class Block:
         on_trim: Called with a `TrimContext` of this block before anything
             is decided.
         compact: How its tool results are written; None: as the context
-            says, False: as they are.
+            says; False: as they are. What is said here goes before what the
+            context says.
 
     Raises:
         ConfigurationError: A value is out of range, two values contradict

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from trimtab._fitting.portion import Decision, Portion
 from trimtab._shared.steps import Steps
 from trimtab.compact import Compact
-from trimtab.compact.markers import marker_in
 from trimtab.compact.results import Place, Result
 from trimtab.compact.windows import ALL, Window, Written, WrittenText, held_before, write_results
 from trimtab.conversation import History
@@ -151,12 +150,6 @@ class _Output:
         own = self._edits.get(result.place[0])
         return own is not None and any(text.path in own for text in result.texts)
 
-    def may_refer(self, result: Result) -> bool:
-        """Tell whether a reference may stand in what is there of a result."""
-        own = self._edits.get(result.place[0], {})
-        texts = [own.get(text.path) for text in result.texts]
-        return any(text is None or any(map(marker_in, text.split("\n"))) for text in texts)
-
 
 def held_of(decision: Decision[Any]) -> Window:
     """Tell what an output holds of the results of a block."""
@@ -177,7 +170,7 @@ def _holds_all(settled: Settled) -> bool:
 
 
 def dangles(written: Written, settled: Settled) -> bool:
-    """Tell whether a reference in an output leads to what is not there, or not whole.
+    """Tell whether a reference in an output may be torn, or leads to what is not there, or not whole.
 
     Args:
         written: The results as they were written.
@@ -192,9 +185,11 @@ def dangles(written: Written, settled: Settled) -> bool:
     there = filter(output.holds, results) if any([link.back for link in written.links]) else ()
     ranks = {place: at for at, place in enumerate(there)}
     for holder, source, back in written.links:
-        if not output.holds(holder) or (settled.edits and not output.may_refer(results[holder])):
+        if not output.holds(holder):
             continue
-        if not output.holds(source) or (settled.edits and output.parts(results[source])):
+        if not output.holds(source):
+            return True
+        if settled.edits and (output.parts(results[holder]) or output.parts(results[source])):
             return True
         if back and ranks[holder] - ranks[source] != back:
             return True

@@ -165,7 +165,8 @@ rule_options = together(
 compact_option = click.option(
     "--compact/--no-compact",
     default=None,
-    help="Write tool results once: lines of earlier results as references, and JSON without spaces.",
+    help="Write tool results once: lines of earlier results as references, and JSON without spaces."
+    " A block of a policy that says it itself goes by that.",
 )
 _input_options = together(
     format_option,

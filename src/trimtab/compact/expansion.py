@@ -25,8 +25,12 @@ def expand(messages: Sequence[M], /, *, format: str | Format = "auto") -> list[M
 def expand(messages: Any, /, *, format: str | Format = "auto") -> Any:
     r"""Put back what references in results stand for.
 
-    Every text is again what it was before repeats were looked for, byte for byte. JSON that was written tight
-    stays so, and so does what a `Kind` wrote: no value of it was lost.
+    Every text that was written with `compact` is again what it was before repeats were looked for, byte for
+    byte. JSON that was written tight stays so, and so does what a `Kind` wrote.
+
+    A result that was sent as it is (pinned, of a tool in `exclude_tools` or of `read_result`, in a block
+    without `compact`) has no references. But a line in it that the tool itself wrote as a reference to lines
+    that are there is read as one, and one that the tool wrote with a backslash in front loses that.
 
     Args:
         messages: The messages of a fit with `compact`, or its request body.

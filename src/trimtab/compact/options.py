@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from trimtab._shared.checks import check_choice, check_flag, check_whole
+from trimtab._shared.checks import answers_later, check_choice, check_flag, check_parameters, check_whole
 from trimtab.errors import ConfigurationError
 
 __all__ = ["JSON_FORMS", "Compact", "CompactLike", "Kind", "check_compact"]
@@ -16,8 +16,11 @@ __all__ = ["JSON_FORMS", "Compact", "CompactLike", "Kind", "check_compact"]
 JSON_FORMS = ("tight", "table")
 """How JSON may be written."""
 
+_STEPS = ("json", "repeats")
+"""What the report calls the steps that are no kinds."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kind:
     """A kind of result that you write shorter, such as the output of a test run.
 
@@ -25,16 +28,18 @@ class Kind:
     `write` is called once for a result, and its answer is remembered as long as the conversation is.
 
     Args:
-        name: Its name in the report.
+        name: Its name in the report; not "json" or "repeats", which are steps of trimtab.
         tools: Tools whose results are of this kind; (): any tool.
         match: Regular expression that is found in texts of this kind; None: any text.
         write: Function that takes the text and returns a shorter one. It has to depend on the text alone.
+            What it raises goes on, with a note that names the kind.
         lossy: Whether something is lost that a reader may need. The new text then ends with a marker that
             names the call, by which the whole result is found in your own messages; a result without an id
             by which it could be found, and one that is JSON, stay as they are.
 
     Raises:
-        ConfigurationError: An argument is of the wrong kind, or `match` is no regular expression.
+        ConfigurationError: An argument is of the wrong kind, `match` is no regular expression over text, or
+            the name is taken by a step of trimtab.
 
     Example:
         >>> Kind(name="tail", tools=["make"], write=lambda text: text[-200:], lossy=True).name
@@ -52,19 +57,47 @@ class Kind:
         put = object.__setattr__
         if not isinstance(self.name, str) or not self.name.strip():
             raise ConfigurationError(f"a Kind needs a name, not {self.name!r:.80}", argument="name")
-        if not callable(self.write):
+        if self.name in _STEPS:
             raise ConfigurationError(
-                f"write of Kind {self.name!r} must be a function (text) -> text, not {self.write!r:.80}",
+                f"a Kind cannot be named {self.name!r}: the report calls a step of trimtab so",
+                argument="name",
+            )
+        if not callable(self.write) or answers_later(self.write):
+            raise ConfigurationError(
+                f"write of Kind {self.name!r} must be a synchronous function (text) -> text,"
+                f" not {self.write!r:.80}",
                 argument="write",
             )
+        check_parameters("write", self.write, "text")
         put(self, "tools", _tools("tools", self.tools))
+        pattern = self.match.pattern if isinstance(self.match, re.Pattern) else self.match
+        if not isinstance(pattern, str | None):
+            raise ConfigurationError(
+                f"match of Kind {self.name!r} must be a regular expression over text, not {pattern!r:.80}",
+                argument="match",
+            )
         try:
             put(self, "match", None if self.match is None else re.compile(self.match))
-        except (re.error, TypeError) as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise ConfigurationError(
                 f"match of Kind {self.name!r} is no regular expression: {error}", argument="match"
             ) from error
         check_flag("lossy", self.lossy)
+
+    def __eq__(self, other: object, /) -> bool:
+        """Tell whether it is the same kind, with the same function."""
+        return self._key() == other._key() if isinstance(other, Kind) else NotImplemented
+
+    def __hash__(self) -> int:
+        """Hash what makes two kinds equal."""
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        try:
+            hash(self.write)
+        except TypeError:  # an object that may change: it is the same as itself alone
+            return self.name, id(self.write), self.tools, self.match, self.lossy
+        return self.name, self.write, self.tools, self.match, self.lossy
 
     def takes(self, tool: str, text: str, /) -> bool:
         """Tell whether a result is of this kind.

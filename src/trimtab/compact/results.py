@@ -148,7 +148,12 @@ def _written_by(kind: Kind, text: str, call_id: str) -> str | None:
     """Return what a kind writes; None where the text stays as it is."""
     if kind.lossy and (not call_id or is_json(text)):
         return None
-    written = kind.write(text)
+    try:
+        written = kind.write(text)
+    except BaseException as error:
+        result = f" for the result of {call_id}" if call_id else ""
+        error.add_note(f"raised by write of Kind {kind.name!r}{result}")
+        raise
     if not isinstance(written, str):
         raise ConfigurationError(
             f"write of Kind {kind.name!r} returned a {name_of(type(written))}: it must return a text",

@@ -22,7 +22,7 @@ class Window(NamedTuple):
     gone: frozenset[Place] = frozenset()
     """Results that it does not hold."""
     parted: frozenset[Place] = frozenset()
-    """Results that it holds, and not whole."""
+    """Results that it holds, and not whole: no references stand in these, and none leads to them."""
     fixed: frozenset[int] = frozenset()
     """Messages that are sent as they are."""
     unread: range = range(0)
@@ -109,9 +109,9 @@ class _Writing:
         whole = is_there and not unread and place not in window.parted
         source = Lines() if whole and result.is_one_text else None
         for text in result.texts:
-            if fixed or not text.takes_references or not self._compact.repeats:
+            if fixed or not text.takes_references:
                 sent, plain, references = (text.text if fixed else text.base), None, 0
-            elif not is_there:
+            elif not whole or not self._compact.repeats:  # what is cut may be cut within a line
                 sent, plain, references = escape_lines(text.base), None, 0
             else:
                 lines, plain, used = self._repeats.write(text.base.split("\n"), self._handle_of)
