@@ -215,8 +215,8 @@ def test_results_keep_their_text_while_the_window_stands() -> None:
     assert 1 < moves < calls / 3
 
 
-def test_what_is_remembered_of_a_chat_decides_nothing() -> None:
-    """A call of a growing chat is settled as if nobody had seen the chat before."""
+def test_what_is_remembered_of_this_chat_changes_no_message() -> None:
+    """Its calls are settled as if nobody had seen it; of random chats, one call in 200 is cut elsewhere."""
     messages = chat("anthropic", Random(8), turns=30)
     warm = []
     for stop in range(3, len(messages), 2):
@@ -236,6 +236,35 @@ def test_messages_that_change_in_place_are_written_anew() -> None:
         assert fit(messages, 10**6, counter=WORDS, compact=True).messages[4]["content"].startswith("[lines")
     messages[2]["content"] = "nothing"
     assert fit(messages, 10**6, counter=WORDS, compact=True).messages[4]["content"] == text
+
+
+def test_a_result_that_comes_into_a_message_in_place_is_noticed() -> None:
+    """A reference by an id that is used again means the latest result, and that may have come in place."""
+    form, old, new = "anthropic", "\n".join(FILE), "\n".join(FILE).replace("value", "other")
+    go, first, last = said(form, "user", "Go."), *(exchange(form, [(one, "r", old)]) for one in "ac")
+    call, result = exchange(form, [("a", "r", new)])
+    messages = [go, *first, call, said(form, "user", "Wait.")]
+    for _ in range(3):
+        fit(messages, 10**6, counter=WORDS, compact=True, format=form, pending_calls=["a"])
+    messages[-1]["content"][:0] = result["content"]
+    messages += last
+    fitted = fit(messages, 10**6, counter=WORDS, compact=True, format=form)
+    assert expand(fitted.messages, format=form) == messages
+    clear_counts()
+    assert fit(messages, 10**6, counter=WORDS, compact=True, format=form).messages == fitted.messages
+
+
+def test_a_call_that_comes_in_place_names_the_tool_of_its_result() -> None:
+    """What is excluded by the name of its tool is so, too, where the name came later."""
+    text = "\n".join(FILE)
+    compact, messages = Compact(exclude_tools=["cat"]), _chat(text, tools=["read"])
+    (call, result) = exchange("openai_chat", [("call_9", "cat", text)])
+    messages.append(said("openai_chat", "assistant", "I shall look."))
+    for _ in range(3):
+        fit(messages, 10**6, counter=WORDS, compact=compact)
+    messages[-1]["tool_calls"] = call["tool_calls"]
+    messages.append(result)
+    assert fit(messages, 10**6, counter=WORDS, compact=compact).messages[-1]["content"] == text
 
 
 def test_equal_lines_take_steps_in_proportion() -> None:

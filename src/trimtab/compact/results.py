@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import is_
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import name_of
@@ -67,12 +66,6 @@ class Reading:
         """Names of tools by the ids of their calls, so far."""
         self.copies = Copies()
         """The messages that were read."""
-        self._messages: list[Any] = []
-        """The same as objects."""
-        self._places: list[int] = []
-        """Which of them hold results."""
-        self._answers = Copies()
-        """Copies of those."""
         self.results: list[Result] = []
 
     def add(self, messages: list[Any], /) -> None:
@@ -85,24 +78,16 @@ class Reading:
                 self._tools.update(self.format.tool_names(message))
             answers = structure.answers.get(at, ())
             made = self._results_of(message, start + at, answers) if answers else []
-            self.copies.add([message])
-            self._messages.append(message)
-            if answers:
-                self._places.append(start + at)
-                self._answers.append(self.copies[-1])
             self.results += made
+        self.copies.add(messages)
 
     def is_of(self, messages: Sequence[Any], /) -> bool:
         """Tell whether a conversation begins with the messages that were read, as they were.
 
-        Where all objects are the same, those are compared that hold results: no other becomes one in place.
+        All of them are compared, also those without results: a message may have got a call or result in place.
         """
-        known = len(self._messages)
-        if known > len(messages):
-            return False
-        if all(map(is_, self._messages, messages)):
-            return not self._answers.differences([messages[at] for at in self._places])
-        return not self.copies.differences(messages[:known])
+        known = len(self.copies)
+        return known <= len(messages) and not self.copies.differences(messages[:known])
 
     def _results_of(
         self, message: Any, index: int, answers: Sequence[tuple[str, int | None]]
