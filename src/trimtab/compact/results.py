@@ -84,7 +84,7 @@ class Reading:
     def is_of(self, messages: Sequence[Any], /) -> bool:
         """Tell whether a conversation begins with the messages that were read, as they were.
 
-        All of them are compared, also those without results: a message may have got a call or result in place.
+        All are compared, also those without results: a message may get a call or a result in place.
         """
         known = len(self.copies)
         return known <= len(messages) and not self.copies.differences(messages[:known])
