@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -287,6 +291,58 @@ def test_equal_lines_take_steps_in_proportion() -> None:
     assert steps(20_000) < 12 * steps(2_000)
 
 
+def _alive() -> int:
+    """Count what results are written as, wherever it is kept."""
+    gc.collect()
+    return sum(type(one).__name__ == "Written" and hasattr(one, "links") for one in gc.get_objects())
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_a_fit_for_many_budgets_keeps_what_was_written_for_the_last_few(in_blocks: bool) -> None:
+    """Ten times as many budgets hold no more memory."""
+    messages = chat("openai_chat", Random(4), turns=40)
+    context = Context(10**6, counter=WORDS, compact=True).add("history", messages)
+    fitted = context.fit() if in_blocks else fit(messages, 10**6, counter=WORDS, compact=True)
+    before = _alive()
+    cuts = {len(fitted.at(budget).messages) for budget in range(500, 2_100, 50)}
+    assert len(cuts) > 12
+    assert _alive() - before <= 6
+
+
+class _Interrupted(type(SlidingWindow)):  # type: ignore[misc]
+    """Lets another thread in wherever a question about a chat is looked up."""
+
+    others: ClassVar[list[Callable[[], object]]] = []
+
+    def __hash__(cls) -> int:
+        waiting, _Interrupted.others = _Interrupted.others, []
+        with ThreadPoolExecutor(1) as pool:
+            for one in [pool.submit(other) for other in waiting]:
+                one.result()
+        _Interrupted.others = waiting
+        return type.__hash__(cls)
+
+
+class _Window(SlidingWindow, metaclass=_Interrupted):
+    """The same as its base."""
+
+
+def test_threads_may_ask_about_one_chat_at_once() -> None:
+    """What is remembered of a chat by question changes between any two looks at it, and nobody minds."""
+    messages = chat("openai_chat", Random(4), turns=20)
+
+    def ask(budget: int) -> int:
+        return fit(messages, budget, counter=WORDS, compact=True, strategy=_Window()).report.tokens_after
+
+    budgets = count(500)
+    _Interrupted.others = [lambda: ask(next(budgets))] * 9  # others each time; of eight the answer is kept
+    try:
+        assert ask(520) <= 520
+        assert ask(620) <= 620
+    finally:
+        _Interrupted.others = []
+
+
 # Kinds.
 
 
@@ -334,6 +390,65 @@ def test_a_kind_is_asked_once_for_a_result() -> None:
     for stop in (3, 5, 5):
         fit(messages[:stop], 10**6, counter=WORDS, compact=compact)
     assert asked == ["abcdef", "ghijkl"]
+
+
+def _as_list(message: dict[str, Any]) -> list[dict[str, Any]]:
+    return [deepcopy(message)]
+
+
+def _as_read(message: dict[str, Any], messages: list[dict[str, Any]]) -> dict[str, Any]:
+    return messages[0]
+
+
+def _in_context(messages: list[dict[str, Any]], budget: int, **given: Any) -> Any:
+    return Context(budget, **given).add("history", messages).fit()
+
+
+@pytest.mark.parametrize("door", [fit, _in_context])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"system": "Be brief."},
+        {"read": deepcopy, "write": _as_read, "format": "openai_chat"},
+        {"read": _as_list, "write": _as_read, "format": "openai_chat"},
+        {"read": _as_list, "write": _as_read, "format": "openai_chat", "system": "Be brief."},
+    ],
+)
+def test_a_chat_is_known_by_the_objects_of_its_caller(
+    door: Callable[..., Any], given: dict[str, Any]
+) -> None:
+    """What is made anew in each call, as system text and what objects read as, does not hide it."""
+    asked = []
+
+    def write(text: str) -> str:
+        asked.append(text)
+        return text[:2]
+
+    compact = Compact(kinds=[Kind(name="k", write=write)])
+    messages = _chat("abcdef", "ghijkl")
+    counts = []
+    for _ in range(4):
+        door(messages, 10**6, counter=WORDS, compact=compact, **given)
+        counts.append(len(asked))
+        asked.clear()
+    assert counts == [2, 2, 0, 0]
+
+
+def test_a_system_message_that_is_made_anew_does_not_hide_a_chat() -> None:
+    """It is often written for each call; the messages behind it are the same objects."""
+    asked = []
+
+    def write(text: str) -> str:
+        asked.append(text)
+        return text[:2]
+
+    compact = Compact(kinds=[Kind(name="k", write=write)])
+    messages = _chat("abcdef", "ghijkl")
+    for _ in range(2):
+        fit([said("openai_chat", "system", "Short."), *messages], 10**6, counter=WORDS, compact=compact)
+    asked.clear()
+    fit([said("openai_chat", "system", "Short."), *messages], 10**6, counter=WORDS, compact=compact)
+    assert asked == []
 
 
 def test_a_kind_that_returns_no_text_is_an_error() -> None:
