@@ -262,8 +262,7 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
         made = _repair(ask, format, source, mend_from or 0)
         notes = (*notes, *_notes_of_repair(source, made.items))
     made = made if stored is None else made.without(stored)
-    items, origin = made.items, made.origin
-    lead = leading_system(ask.system, format)
+    items, origin, lead = made.items, made.origin, leading_system(ask.system, format)
     if ask.strict:
         _refuse(ask, format, _request_of(ask, format, body, lead=bool(lead)), items)
     pins = _pins(ask, source, origin) if ask.pin != () else frozenset[int]()
