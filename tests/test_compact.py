@@ -434,6 +434,43 @@ def test_a_chat_is_known_by_the_objects_of_its_caller(
     assert counts == [2, 2, 0, 0]
 
 
+class _Block:
+    """A part of a message as an SDK returns it."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return dict(self.fields)
+
+
+def test_calls_that_are_objects_of_an_sdk_do_not_hide_a_chat() -> None:
+    """Nobody can tell what such an object said before, but it is read again, and mostly says the same."""
+    asked = []
+
+    def write(text: str) -> str:
+        asked.append(text)
+        return text[:2]
+
+    compact = Compact(kinds=[Kind(name="k", write=write, tools=["read"])])
+    messages = [said("anthropic", "user", "Go.")]
+    for one in ("a", "b"):
+        call, result = exchange("anthropic", [(one, "read", f"text of {one}")])
+        messages += [{**call, "content": [_Block(**call["content"][0])]}, result]
+
+    def texts() -> list[str]:
+        asked.clear()
+        fitted = fit(messages, 10**6, counter=WORDS, compact=compact, format="anthropic")
+        return [fitted.messages[at]["content"][0]["content"] for at in (2, 4)]
+
+    assert [texts(), texts()] == [["te", "te"]] * 2
+    assert texts() == ["te", "te"]
+    assert asked == []
+    messages[3]["content"][0].fields["name"] = "list"
+    assert texts() == ["te", "text of b"]
+
+
 def test_a_system_message_that_is_made_anew_does_not_hide_a_chat() -> None:
     """It is often written for each call; the messages behind it are the same objects."""
     asked = []

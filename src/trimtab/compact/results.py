@@ -64,6 +64,10 @@ class Reading:
         self._compact = compact
         self._tools: dict[str, str] = {}
         """Names of tools by the ids of their calls, so far."""
+        self._names: dict[int, dict[str, str]] = {}
+        """The same for each message that calls tools."""
+        self._holders: set[int] = set()
+        """Messages with results."""
         self.copies = Copies()
         """The messages that were read."""
         self.results: list[Result] = []
@@ -75,8 +79,11 @@ class Reading:
         start = len(self.copies)
         for at, message in enumerate(messages):
             if at in structure.calls:
-                self._tools.update(self.format.tool_names(message))
+                self._names[start + at] = names = dict(self.format.tool_names(message))
+                self._tools.update(names)
             answers = structure.answers.get(at, ())
+            if answers:
+                self._holders.add(start + at)
             made = self._results_of(message, start + at, answers) if answers else []
             self.results += made
         self.copies.add(messages)
@@ -84,10 +91,25 @@ class Reading:
     def is_of(self, messages: Sequence[Any], /) -> bool:
         """Tell whether a conversation begins with the messages that were read, as they were.
 
-        All are compared, also those without results: a message may get a call or a result in place.
+        All are compared, also those without results: a message may get a call or a result in place. Where one
+        without differs, or has objects of an SDK in it that no copy equals, it is read again.
         """
         known = len(self.copies)
-        return known <= len(messages) and not self.copies.differences(messages[:known])
+        if known > len(messages):
+            return False
+        changed = self.copies.differences(messages[:known])
+        return not changed or (self._holders.isdisjoint(changed) and self._read_as_before(changed, messages))
+
+    def _read_as_before(self, places: Sequence[int], messages: Sequence[Any]) -> bool:
+        """Tell whether messages that had no results have none, and call the same tools by the same ids."""
+        few = [messages[at] for at in places]
+        structure = Structure(len(few))
+        self.format.scan(few, 0, len(few), structure)
+        names = [
+            dict(self.format.tool_names(message)) if at in structure.calls else None
+            for at, message in enumerate(few)
+        ]
+        return not any(structure.answers.values()) and names == [*map(self._names.get, places)]
 
     def _results_of(
         self, message: Any, index: int, answers: Sequence[tuple[str, int | None]]
