@@ -438,11 +438,11 @@ class _Block:
     """A part of a message as an SDK returns it."""
 
     def __init__(self, **fields: Any) -> None:
-        self.fields = fields
+        self.__dict__.update(fields)
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
         """Return it as JSON has it."""
-        return dict(self.fields)
+        return dict(vars(self))
 
 
 def test_calls_that_are_objects_of_an_sdk_do_not_hide_a_chat() -> None:
@@ -467,7 +467,7 @@ def test_calls_that_are_objects_of_an_sdk_do_not_hide_a_chat() -> None:
     assert [texts(), texts()] == [["te", "te"]] * 2
     assert texts() == ["te", "te"]
     assert asked == []
-    messages[3]["content"][0].fields["name"] = "list"
+    messages[3]["content"][0].name = "list"
     assert texts() == ["te", "text of b"]
 
 
