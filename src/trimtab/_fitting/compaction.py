@@ -15,7 +15,16 @@ from trimtab._fitting.portion import Decision, Portion
 from trimtab._shared.steps import Steps
 from trimtab.compact import Compact
 from trimtab.compact.results import Place, Result
-from trimtab.compact.windows import ALL, Window, Written, WrittenText, held_before, write_results
+from trimtab.compact.windows import (
+    ALL,
+    Held,
+    Window,
+    Written,
+    WrittenText,
+    chat_key,
+    held_before,
+    write_results,
+)
 from trimtab.conversation import History
 from trimtab.counting.awaited import CountsNeeded
 from trimtab.errors import CountingError, FormatError
@@ -45,13 +54,28 @@ def rewrite(portion: Portion, compact: Compact, window: Window) -> tuple[History
     messages, items = history.messages_between(0, history.count), [*history.originals]
     unread = (portion.sizes.unread if portion.sizes.additive else None) or history.unread
     window = window._replace(fixed=portion.asked_pins, unread=unread)
-    written = write_results(history.format, compact, messages, window)
+    written = write_results(history.format, compact, messages, window, _key_of(portion, compact))
     for index, texts in written.edits().items():
         items[index] = history.format.with_texts(items[index], texts)
     return history.with_messages(items), written
 
 
-def start_of(portion: Portion, compact: Compact, asked: Hashable) -> dict[str, Held]:
+def _key_of(portion: Portion, compact: Compact) -> Hashable:
+    """Return the key of a conversation, by the caller's first object behind system text; None: it has none.
+
+    System text is often made anew for each call, and so is the one message of a text.
+    """
+    history = portion.history
+    start = max(portion.lead, history.head)
+    if history.count - start < 2:
+        return None
+    first = history.original(start)
+    if portion.owner_of is not None:
+        first = portion.owner_of(first)
+    return chat_key(history.format, compact, (start, first))
+
+
+def start_of(portion: Portion, compact: Compact, asked: Hashable) -> dict[str, Start]:
     """Find what the call before held of a portion; empty where nothing is known of it.
 
     Args:
@@ -59,30 +83,19 @@ def start_of(portion: Portion, compact: Compact, asked: Hashable) -> dict[str, H
         compact: How results are written.
         asked: What a request was asked for.
     """
-    history = portion.history
-    found = held_before(history.format, compact, history.messages, asked)
+    found = held_before(_key_of(portion, compact), asked)
     return {} if found is None else {portion.name: found}
 
 
 def remember(decision: Decision[Any], asked: Hashable, windows: Windows) -> None:
     """Remember what results were written for, for the next call of a conversation."""
-    held = decision.portion.written.held
-    held.pop(asked, None)
-    window = windows.get(decision.portion.name, ALL)
-    if window != ALL:
-        held[asked] = window
-        while len(held) > _MOST_ASKED:
-            del held[next(iter(held))]
-
-
-_MOST_ASKED = 8
-"""Different questions about a conversation of which is remembered what the answer held."""
+    decision.portion.written.held.note(asked, windows.get(decision.portion.name, ALL))
 
 
 def settle_written(
     settle: Callable[[Windows], Steps[Made]],
     decisions: Callable[[Made], Iterable[Decision[Any]]],
-    start: Mapping[str, Held] = MappingProxyType({}),
+    start: Mapping[str, Start] = MappingProxyType({}),
 ) -> Steps[tuple[Made, Windows]]:
     """Settle with results written, and again until each reference leads to what is there, whole.
 
@@ -116,11 +129,11 @@ def settle_written(
         windows = wider
 
 
-Held = tuple[Window, "Mapping[Hashable, Window]"]
+Start = tuple[Window, Held]
 """What the call before held, and where that is remembered."""
 
 
-def _goes_on(decision: Decision[Any], start: Held | None) -> bool:
+def _goes_on(decision: Decision[Any], start: Start | None) -> bool:
     """Tell whether what was settled is of the same conversation, and holds nothing again that was gone."""
     if start is None:
         return True

@@ -20,7 +20,7 @@ from trimtab._fitting.blocks import Block, Messages, is_text, is_text_with_attac
 from trimtab._fitting.bonds import Bonds, bonds_of, by_block, starts_of
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim, view_of_block
 from trimtab._fitting.joint import Joint, joint_of, sizes_of
-from trimtab._fitting.portion import Decision, Portion, StoredRules, name_block
+from trimtab._fitting.portion import MOST_WRITTEN, Decision, Portion, StoredRules, name_block
 from trimtab._fitting.request import (
     budget_of,
     check_breakpoints,
@@ -39,6 +39,7 @@ from trimtab._shared.checks import (
     check_trim,
     system_of,
 )
+from trimtab._shared.memory import with_latest
 from trimtab.budget import MOST_TOKENS, Budget, BudgetLike, known_budget, needs_model, within
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assemble
@@ -140,6 +141,8 @@ class Policy:
     """Rules of the host, which are shown always."""
     compact: Any = None
     """How results are written; None: as they are."""
+    owner_of: Callable[[Any], Any] | None = None
+    """Finds the caller's object that a message was read from; None: messages are the caller's own."""
     read: Any = None
     write: Any = None
     """Functions for entries of the blocks that are objects of a framework; None: they are wire messages."""
@@ -267,7 +270,7 @@ class Composition:
     """Whether results of a block are written otherwise."""
     _request_sizes: Sizes | None = None
     _written: dict[Hashable, Composition] = field(default_factory=dict)
-    """The same with results written for what a request holds, by that."""
+    """The same with results written for what a request holds, by that; the latest."""
 
     def written_for(self, windows: Windows) -> Composition:
         """Return the same with results written for what a request holds of each block.
@@ -276,7 +279,8 @@ class Composition:
             windows: What the request holds.
         """
         key = tuple(sorted(windows.items(), key=itemgetter(0)))
-        if key not in self._written:
+        made = self._written.get(key)
+        if made is None:
             from trimtab._fitting.compaction import ALL, rewrite  # not above: loaded by who asks for it
 
             def write(part: Part) -> Part:
@@ -295,8 +299,9 @@ class Composition:
                 parts, bonds = self.bind()
                 return [*map(write, parts)], bonds
 
-            self._written[key] = replace(self, parts=[*map(write, self.parts)], bind=bind, _written={})
-        return self._written[key]
+            made = replace(self, parts=[*map(write, self.parts)], bind=bind, _written={})
+        self._written = with_latest(self._written, key, made, most=MOST_WRITTEN)
+        return made
 
     def look_for_bonds(self) -> bool:
         """Find what spans blocks, if one of them has loose ends; True if something does."""
@@ -667,8 +672,7 @@ def _parts(
     ranked = any([block.tier is not None or block.priority != 0 for block in policy.blocks])
     pinned = _pins(policy, blocks, taken, bonds)
     pins = by_block(starts, ((index, index) for index in pinned))
-    answered = by_block(starts, bonds.answered)
-    apart = by_block(starts, bonds.answers)
+    answered, apart = by_block(starts, bonds.answered), by_block(starts, bonds.answers)
     opening = _thinking_ahead(format, lists, starts, bonds) if thinking.leads else set[int]()
     ending = _end_behind(policy, format, lists, pinned)
     holds = by_block(starts, ((index, index) for index in sorted(bonds.held | opening | ending)))
@@ -710,6 +714,7 @@ def _parts(
             start=source_starts[at],
             asked_pins=history.pins,
             compact=_compact_of(policy, block) if policy.compact or block.compact else None,
+            owner_of=policy.owner_of,
             **rest,
         )
         removals.fill(part, at)

@@ -232,6 +232,14 @@ class Objects:
         written = Written(self, settlement)
         return replace(settlement, messages=written.messages, written=written, write=self.show)
 
+    def owner_of(self, message: Any) -> Any:
+        """Return the object that a message was read from: it is the same in the next call, if one is."""
+        if isinstance(message, Unread):
+            return message.owner
+        messages = self._readings if self._several is None else self._flat
+        found = next((at for at, one in enumerate(messages) if one is message), None)
+        return message if found is None else self.given[self.owners[found]]
+
     def count(self, at: int) -> int:
         """Return how many messages an object reads as."""
         return 1 if self._several is None else len(self._several[at])
@@ -283,7 +291,7 @@ class ListedObjects(Objects):
         else:
             messages = [*self._flat]
         pins = [index for index, owner in enumerate(self.owners) if owner in self._pins] if self._pins else ()
-        return replace(self._ask, messages=messages, pin=pins)
+        return replace(self._ask, messages=messages, pin=pins, owner_of=self.owner_of)
 
 
 class Unread(LateDict):
@@ -298,6 +306,11 @@ class Unread(LateDict):
     def read(self) -> Dict:
         """Return the message."""
         return self._objects.one(self._at)
+
+    @property
+    def owner(self) -> object:
+        """The object."""
+        return self._objects.given[self._at]
 
 
 class Written:

@@ -38,7 +38,8 @@ class ObjectsInBlocks(Objects):
             ]
             content[block.name] = replace(block, content=[*chain.from_iterable(own)], labels=labels)
         self.lay_out()
-        self.policy = replace(policy, blocks=tuple(content.get(one.name, one) for one in policy.blocks))
+        blocks_now = tuple(content.get(one.name, one) for one in policy.blocks)
+        self.policy = replace(policy, blocks=blocks_now, owner_of=self.owner_of)
         """The same with wire messages in its blocks."""
 
     def _in_block(self, start: int, at: int, item: object) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from trimtab.compact.windows import Written
     from trimtab.report import Reason, WrittenResults
 
-__all__ = ["Decision", "Portion", "StoredRules", "name_block"]
+__all__ = ["MOST_WRITTEN", "Decision", "Portion", "StoredRules", "name_block"]
+
+
+MOST_WRITTEN = 4
+"""Of how many requests is kept what their results were written as, where a fit is asked for other budgets."""
 
 
 class StoredRules(NamedTuple):
@@ -68,6 +72,8 @@ class Portion:
     """The host's rules that an earlier fit wrote; they are in `source` and not in `history`."""
     asked_pins: frozenset[int] = frozenset()
     """Messages of `history` that the caller pinned."""
+    owner_of: Callable[[Any], Any] | None = None
+    """Finds the caller's object that a message was read from; None: messages are the caller's own."""
     written: Written | None = None
     """What results are written as; None where they are sent as they are."""
 

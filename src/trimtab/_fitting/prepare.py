@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim
-from trimtab._fitting.portion import Portion, StoredRules
+from trimtab._fitting.portion import MOST_WRITTEN, Portion, StoredRules
 from trimtab._fitting.request import (
     Ask,
     body_of,
@@ -24,6 +24,7 @@ from trimtab._fitting.request import (
 )
 from trimtab._fitting.shown_rules import ShownRules
 from trimtab._shared.checks import move_to_source
+from trimtab._shared.memory import with_latest
 from trimtab.budget import Budget, known_budget, within
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assemble
@@ -72,7 +73,7 @@ class Work(Portion):
     """Position in `source` from which on it was repaired; None where nothing was."""
     _mended_further: Work | None = None
     _written: dict[Window, Work] = field(default_factory=dict)
-    """The same with results written for what a request holds, by that."""
+    """The same with results written for what a request holds, by that; the latest."""
     _is_noted: bool = False
 
     def mended_further(self, cut: int) -> Work:
@@ -146,7 +147,8 @@ class Work(Portion):
             compact: How results are written.
             window: What the request holds.
         """
-        if window not in self._written:
+        made = self._written.get(window)
+        if made is None:
             from trimtab._fitting.compaction import rewrite  # not above: loaded by who asks for it
 
             history, written = rewrite(self, compact, window)
@@ -155,7 +157,7 @@ class Work(Portion):
             if known is not None:
                 known = [None if at in edits else size for at, size in enumerate(known)]
             mended = self.origin is not None
-            self._written[window] = replace(
+            made = replace(
                 self,
                 # else the history read objects into that very list
                 source=self.source if mended else self.history.originals_from(self.lead),
@@ -163,8 +165,10 @@ class Work(Portion):
                 sizes=_sizes(self.ask, self.counter, history, self.sizes.fixed, known),
                 origin=self.origin if mended else [*range(len(self.source))],
                 written=written,
+                _written={},
             )
-        return self._written[window]
+        self._written = with_latest(self._written, window, made, most=MOST_WRITTEN)
+        return made
 
     def note_repair(self) -> None:
         """Note what of the messages that were evicted a repair would have taken out."""
@@ -258,8 +262,7 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
         made = _repair(ask, format, source, mend_from or 0)
         notes = (*notes, *_notes_of_repair(source, made.items))
     made = made if stored is None else made.without(stored)
-    items, origin = made.items, made.origin
-    lead = leading_system(ask.system, format)
+    items, origin, lead = made.items, made.origin, leading_system(ask.system, format)
     if ask.strict:
         _refuse(ask, format, _request_of(ask, format, body, lead=bool(lead)), items)
     pins = _pins(ask, source, origin) if ask.pin != () else frozenset[int]()
@@ -290,6 +293,7 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
         notes=notes,
         unmended=unmended,
         mended_from=mend_from if unmended else None,
+        owner_of=ask.owner_of,
         rules=rules,
         stored=None if rules is None else _stored_rules(rules, source, stored),
         asked_pins=frozenset([index + len(lead) for index in pins]) if pins else pins,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -108,6 +108,8 @@ class Ask:
     """What the report should say."""
     checked: tuple[SummaryCheck, ...] = ()
     """What became of the values of summaries among the messages."""
+    owner_of: Callable[[Any], Any] | None = None
+    """Finds the caller's object that a message was read from; None: messages are the caller's own."""
     rules: Any = None
     """Rules of the host, which are shown always."""
     rule_counts: RuleCounts | None = None

@@ -11,12 +11,12 @@ import os
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import ne
 from types import NoneType
 from typing import Any, Protocol, TypeVar, cast
 
-__all__ = ["TERMS", "TEXTS", "WEIGHTS", "Copies", "Memory", "Remembered"]
+__all__ = ["TERMS", "TEXTS", "WEIGHTS", "Copies", "Memory", "Remembered", "with_latest"]
 
 
 class Remembered(Protocol):
@@ -29,6 +29,23 @@ class Remembered(Protocol):
 
 
 R = TypeVar("R", bound=Remembered)
+K, V = TypeVar("K"), TypeVar("V")
+
+
+def with_latest(known: Mapping[K, V], key: K, value: V, /, *, most: int) -> dict[K, V]:
+    """Return what is known with one entry more, the last, and of the others as many as there is room for.
+
+    What is known is not changed, so that threads that look at it need no lock: whoever keeps the new dict
+    last, wins.
+
+    Args:
+        known: Entries, the latest last.
+        key: That of the new one.
+        value: What it is.
+        most: How many there are at most.
+    """
+    others = [(one, its) for one, its in known.items() if one != key]
+    return {**dict(others[max(0, len(others) - most + 1) :]), key: value}
 
 
 class Memory:

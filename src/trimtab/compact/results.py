@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import is_
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import name_of
@@ -65,14 +64,12 @@ class Reading:
         self._compact = compact
         self._tools: dict[str, str] = {}
         """Names of tools by the ids of their calls, so far."""
+        self._names: dict[int, dict[str, str]] = {}
+        """The same for each message that calls tools."""
+        self._holders: set[int] = set()
+        """Messages with results."""
         self.copies = Copies()
         """The messages that were read."""
-        self._messages: list[Any] = []
-        """The same as objects."""
-        self._places: list[int] = []
-        """Which of them hold results."""
-        self._answers = Copies()
-        """Copies of those."""
         self.results: list[Result] = []
 
     def add(self, messages: list[Any], /) -> None:
@@ -82,27 +79,37 @@ class Reading:
         start = len(self.copies)
         for at, message in enumerate(messages):
             if at in structure.calls:
-                self._tools.update(self.format.tool_names(message))
+                self._names[start + at] = names = dict(self.format.tool_names(message))
+                self._tools.update(names)
             answers = structure.answers.get(at, ())
-            made = self._results_of(message, start + at, answers) if answers else []
-            self.copies.add([message])
-            self._messages.append(message)
             if answers:
-                self._places.append(start + at)
-                self._answers.append(self.copies[-1])
+                self._holders.add(start + at)
+            made = self._results_of(message, start + at, answers) if answers else []
             self.results += made
+        self.copies.add(messages)
 
     def is_of(self, messages: Sequence[Any], /) -> bool:
         """Tell whether a conversation begins with the messages that were read, as they were.
 
-        Where all objects are the same, those are compared that hold results: no other becomes one in place.
+        All are compared, also those without results: a message may get a call or a result in place. Where one
+        without differs, or has objects of an SDK in it that no copy equals, it is read again.
         """
-        known = len(self._messages)
+        known = len(self.copies)
         if known > len(messages):
             return False
-        if all(map(is_, self._messages, messages)):
-            return not self._answers.differences([messages[at] for at in self._places])
-        return not self.copies.differences(messages[:known])
+        changed = self.copies.differences(messages[:known])
+        return not changed or (self._holders.isdisjoint(changed) and self._read_as_before(changed, messages))
+
+    def _read_as_before(self, places: Sequence[int], messages: Sequence[Any]) -> bool:
+        """Tell whether messages that had no results have none, and call the same tools by the same ids."""
+        few = [messages[at] for at in places]
+        structure = Structure(len(few))
+        self.format.scan(few, 0, len(few), structure)
+        names = [
+            dict(self.format.tool_names(message)) if at in structure.calls else None
+            for at, message in enumerate(few)
+        ]
+        return not any(structure.answers.values()) and names == [*map(self._names.get, places)]
 
     def _results_of(
         self, message: Any, index: int, answers: Sequence[tuple[str, int | None]]

@@ -7,13 +7,13 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
-from trimtab._shared.memory import WEIGHTS
+from trimtab._shared.memory import WEIGHTS, with_latest
 from trimtab.compact.options import Compact
 from trimtab.compact.repeats import Lines, Repeats, escape_lines, lines_of
 from trimtab.compact.results import Place, Reading, Result, Text, read_results
 from trimtab.formats import Format, Path
 
-__all__ = ["ALL", "Link", "Window", "Written", "WrittenText", "held_before", "write_results"]
+__all__ = ["ALL", "Held", "Link", "Window", "Written", "WrittenText", "held_before", "write_results"]
 
 
 class Window(NamedTuple):
@@ -31,6 +31,29 @@ class Window(NamedTuple):
 
 ALL = Window()
 """All of it."""
+
+
+class Held:
+    """What requests held of a conversation when they were settled last; threads share it."""
+
+    def __init__(self) -> None:
+        self._windows: dict[Hashable, Window] = {}
+        """By what was asked; never changed, but put in place of one another."""
+
+    def window(self, asked: Hashable) -> Window | None:
+        """Return what was held when this was asked last; None if all was, or nobody knows."""
+        return self._windows.get(asked)
+
+    def note(self, asked: Hashable, window: Window) -> None:
+        """Note what is held where this is asked."""
+        if window != ALL:
+            self._windows = with_latest(self._windows, asked, window, most=_MOST_ASKED)
+        elif asked in self._windows:
+            self._windows = {key: one for key, one in self._windows.items() if key != asked}
+
+
+_MOST_ASKED = 8
+"""Different questions about a conversation of which is remembered what the answer held."""
 
 
 class Link(NamedTuple):
@@ -67,8 +90,8 @@ class Written:
     texts: Sequence[WrittenText]
     """Those that are written otherwise."""
     links: Sequence[Link]
-    held: dict[Hashable, Window]
-    """What requests held of this conversation when they were settled last, by what was asked."""
+    held: Held
+    """What requests held of this conversation when they were settled last."""
 
     def edits(self) -> dict[int, dict[Path, str]]:
         """Map messages to the new texts in them."""
@@ -153,7 +176,7 @@ class _Chat:
 
     reading: Reading
     windows: dict[Window, _Writing] = field(default_factory=dict)
-    held: dict[Hashable, Window] = field(default_factory=dict)
+    held: Held = field(default_factory=Held)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def write(self, compact: Compact, messages: Sequence[Any], window: Window) -> Written | None:
@@ -184,32 +207,35 @@ class _Known(NamedTuple):
         return cls(chat, (len(copies), (1 + 2 * len(chat.windows)) * copies.chars))
 
 
-def chat_key(format: Format, compact: Compact, messages: Sequence[Any], /) -> Hashable:
-    """Return the key by which a conversation is remembered: a hint, since messages are compared."""
-    return "compact", id(format), compact, id(messages[0]) if messages else 0
+def chat_key(format: Format, compact: Compact, start: tuple[int, Any], /) -> Hashable:
+    """Return the key by which a conversation is remembered: a hint, since messages are compared.
+
+    Args:
+        format: The wire form.
+        compact: How results are written.
+        start: The first object of the caller's that is the same in each call, and where it stands.
+    """
+    place, first = start
+    return "compact", id(format), compact, place, id(first)
 
 
-def held_before(
-    format: Format, compact: Compact, messages: Sequence[Any], asked: Hashable, /
-) -> tuple[Window, dict[Hashable, Window]] | None:
+def held_before(key: Hashable, asked: Hashable, /) -> tuple[Window, Held] | None:
     """Return what a request held of a conversation when it was settled last; and where that is remembered.
 
     Whether it is the same conversation is told by what is written for it: that remembers in the same place.
 
     Args:
-        format: The wire form.
-        compact: How results are written.
-        messages: The conversation.
+        key: That of the conversation, of `chat_key`; None: it is not remembered.
         asked: What was asked.
     """
-    found = WEIGHTS.peek(chat_key(format, compact, messages))
+    found = None if key is None else WEIGHTS.peek(key)
     held = None if found is None else cast("_Known", found).chat.held
-    window = None if held is None else held.get(asked)
+    window = None if held is None else held.window(asked)
     return None if held is None or window is None else (window, held)
 
 
 def write_results(
-    format: Format, compact: Compact, messages: Sequence[Any], window: Window = ALL, /
+    format: Format, compact: Compact, messages: Sequence[Any], window: Window, key: Hashable, /
 ) -> Written:
     """Write the results of a conversation for what a request holds of it.
 
@@ -220,9 +246,9 @@ def write_results(
         compact: How results are written.
         messages: The conversation, as dicts.
         window: What the request holds of its results.
+        key: That of the conversation, of `chat_key`; None: it is not to be remembered.
     """
-    key = chat_key(format, compact, messages)
-    found = WEIGHTS.find(key, _Known(_Chat(Reading(format, compact))))
+    found = None if key is None else WEIGHTS.find(key, _Known(_Chat(Reading(format, compact))))
     written, chat = None, None if found is None else found.chat
     if chat is not None and chat.lock.acquire(blocking=False):  # a fork may hold it forever
         try:
