@@ -29,7 +29,8 @@ class Remembered(Protocol):
 
 
 R = TypeVar("R", bound=Remembered)
-K, V = TypeVar("K"), TypeVar("V")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def with_latest(known: Mapping[K, V], key: K, value: V, /, *, most: int) -> dict[K, V]:
