@@ -213,7 +213,8 @@ def test_every_key_of_a_block_a_budget_and_a_policy_is_in_the_table() -> None:
     assert set(blocks["properties"]) == {one.name for one in fields(Block)} - {"content", "labels"}
     budget = written["budget"]["anyOf"][1]
     assert set(budget["properties"]) == {one.name for one in fields(Budget)}
-    content = {"system", "tools", "pending_calls", "notes", "checked", "rule_counts", "pins", "read", "write"}
+    content = {"system", "tools", "pending_calls", "notes", "checked", "rule_counts", "pins"}
+    content |= {"read", "write", "owner_of"}
     assert set(written) - {"schema", "$schema"} == {one.name for one in fields(Context()._policy)} - content
 
 
