@@ -144,7 +144,11 @@ def hold_way(way: Way, budget: Any, options: dict[str, Any], *, asks_marks: bool
         "sent, and counted less": [pair for pair in pairs if way.counts and pair[0] > pair[1]],
     }
     if "rules" in options or (isinstance(budget, Context) and budget.policy.rules):
-        shows = [str(fitted.messages).count(RULES[0]) for fitted in seen]
+        # objects of some frameworks are written without their text
+        shows = [
+            str([getattr(one, "text", 0) or one for one in fitted.messages]).count(RULES[0])
+            for fitted in seen
+        ]
         found["rules that are not there once"] = [count for count in shows if count != 1]
     own = sum(question.is_marked for question in LOOP.questions) if way.has_marks else 0
     found["marks of ours that stay"] = [kept] if count_marks(kept) > own else []
