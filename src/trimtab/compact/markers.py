@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from trimtab.formats.handles import SAFE_ID
+from trimtab.formats.handles import is_safe_id
 
 __all__ = [
     "Reference",
@@ -18,8 +18,8 @@ __all__ = [
 ]
 
 _MARKER = re.compile(
-    rf"\[lines ([1-9]\d{{0,11}})-([1-9]\d{{0,11}}) as in (?:({SAFE_ID})|([1-9]\d{{0,5}}) results? back)"
-    rf" from ([1-9]\d{{0,11}})(?:, numbered from (\d{{1,7}}))?\]"
+    r"\[lines ([1-9]\d{0,11})-([1-9]\d{0,11}) as in (?:([A-Za-z0-9_.:-]+)|([1-9]\d{0,5}) results? back)"
+    r" from ([1-9]\d{0,11})(?:, numbered from (\d{1,7}))?\]"
 )
 _ESCAPED = re.compile(r"\\+\[lines [1-9]")
 
@@ -55,7 +55,7 @@ def marker_in(line: str, /) -> Reference | None:
         return None
     first, last, call_id, back, start, number = found.groups()
     count = int(last) - int(first) + 1
-    if count < 1:
+    if count < 1 or not (back or is_safe_id(call_id)):
         return None
     handle = call_id if back is None else int(back)
     return Reference(int(first), count, handle, int(start), None if number is None else int(number))

@@ -13,10 +13,7 @@ Its answers are what the model has just asked for again. If they were cut or cle
 ask for them without end: what makes results smaller spares those of a tool of this name.
 """
 
-SAFE_ID = r"[A-Za-z0-9_.:-]{1,64}"
-"""Ids that may be written into a text."""
-
-_SAFE_ID = re.compile(SAFE_ID)
+_SAFE_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 def is_safe_id(call_id: str, /) -> bool:
