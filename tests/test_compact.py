@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import re
@@ -16,14 +17,16 @@ from typing import Any, ClassVar
 
 import pytest
 
+from tests.builders import LaterCounter
 from tests.result_chats import chat, exchange, results, said, unresolved
-from trimtab import BudgetExceededError, ConfigurationError, Context, fit
+from trimtab import BudgetExceededError, ConfigurationError, Context, Fitted, afit, fit
 from trimtab.batch import BatchTask
 from trimtab.compact import Compact, Kind, expand
 from trimtab.counting import CharCounter, clear_counts
 from trimtab.policy import load_policy, policy_data
 from trimtab.report import Report
 from trimtab.strategies import Cascade, ClampResults, SlidingWindow
+from trimtab.testing import WordCounter
 
 WORDS = CharCounter()
 FILE = [f"    value_{n} = compute(first_argument, second_argument, {n * 7})" for n in range(40)]
@@ -610,6 +613,28 @@ def test_options_that_mean_nothing_are_refused_when_they_are_made(
 
 
 # The report.
+
+
+def test_a_counter_that_is_awaited_tells_what_was_saved_once_it_is_asked() -> None:
+    """Of `fit` and of a `Context`: nobody asks it before, and what it said then stays in the report."""
+    messages = _chat("\n".join(FILE), "\n".join(FILE))
+    counter: Any = LaterCounter()
+
+    async def asked(fitted: Fitted[Any]) -> None:
+        before = fitted.report.written
+        assert before is not None
+        assert before.saved_tokens is None
+        after = (await fitted.acount_all()).written
+        assert after is not None
+        plain, sent = map(WordCounter().count, (messages, fitted.messages))
+        assert after.saved_tokens == {"repeats": plain - sent}
+
+    async def both() -> None:
+        await asked(await afit(messages, 10**6, counter=counter, compact=True))
+        context = Context(10**6, counter=counter, compact=True).add("history", messages)
+        await asked(await context.afit())
+
+    asyncio.run(both())
 
 
 def test_the_report_counts_what_each_step_saved() -> None:

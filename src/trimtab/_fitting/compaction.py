@@ -31,7 +31,7 @@ from trimtab.errors import CountingError, FormatError
 from trimtab.report import ReferenceRow, WrittenResults
 from trimtab.strategies.runner import Settled
 
-__all__ = ["ALL", "Windows", "dangles", "note_written", "remember", "rewrite", "settle_written", "start_of"]
+__all__ = ["ALL", "Windows", "dangles", "rewrite", "settle_compact", "written_of"]
 
 Made = TypeVar("Made")
 
@@ -75,24 +75,34 @@ def _key_of(portion: Portion, compact: Compact) -> Hashable:
     return chat_key(history.format, compact, (start, first))
 
 
-def start_of(portion: Portion, compact: Compact, asked: Hashable) -> dict[str, Start]:
-    """Find what the call before held of a portion; empty where nothing is known of it.
+def settle_compact(
+    settle: Callable[[Windows], Steps[Made]],
+    decisions: Callable[[Made], Iterable[Decision[Any]]],
+    portions: Iterable[tuple[Portion, Compact]],
+    asked: Hashable,
+) -> Steps[Made]:
+    """Settle with results written otherwise, for what turns out to be there, and remember what that is.
 
     Args:
-        portion: The portion, with results as they came.
-        compact: How results are written.
-        asked: What a request was asked for.
+        settle: Settles with results written for what a request holds of each block.
+        decisions: Lists what was settled for each block.
+        portions: Each block whose results are written otherwise, with results as they came, and how.
+        asked: What the request was asked for.
     """
-    found = held_before(_key_of(portion, compact), asked)
-    return {} if found is None else {portion.name: found}
+    start = dict[str, Start]()
+    for portion, compact in portions:
+        found = held_before(_key_of(portion, compact), (portion.name, asked))
+        if found is not None:
+            start[portion.name] = found
+    outcome, windows = yield from _settle_written(settle, decisions, start)
+    for decision in decisions(outcome):
+        portion = decision.portion
+        if portion.written is not None:
+            portion.written.held.note((portion.name, asked), windows.get(portion.name, ALL))
+    return outcome
 
 
-def remember(decision: Decision[Any], asked: Hashable, windows: Windows) -> None:
-    """Remember what results were written for, for the next call of a conversation."""
-    decision.portion.written.held.note(asked, windows.get(decision.portion.name, ALL))
-
-
-def settle_written(
+def _settle_written(
     settle: Callable[[Windows], Steps[Made]],
     decisions: Callable[[Made], Iterable[Decision[Any]]],
     start: Mapping[str, Start] = MappingProxyType({}),
@@ -113,7 +123,7 @@ def settle_written(
         outcome, rounds = (yield from settle(windows)), rounds + 1
         made = [one for one in decisions(outcome) if one.portion.written is not None]
         if start and not all(_goes_on(one, start.get(one.portion.name)) for one in made):
-            return (yield from settle_written(settle, decisions))
+            return (yield from _settle_written(settle, decisions))
         start = {}
         torn = {one.portion.name for one in made if dangles(one.portion.written, one.settled)}
         if not torn:
@@ -191,11 +201,12 @@ def dangles(written: Written, settled: Settled) -> bool:
     """
     if _holds_all(settled) or not written.links:
         return False
+    counts_back = any([link.back for link in written.links])
     results: dict[Place, Result] = {}
-    if settled.edits or any([link.back for link in written.links]):
+    if settled.edits or counts_back:
         results = {result.place: result for result in written.results}
     output = _Output(settled)
-    there = filter(output.holds, results) if any([link.back for link in written.links]) else ()
+    there = filter(output.holds, results) if counts_back else ()
     ranks = {place: at for at, place in enumerate(there)}
     for holder, source, back in written.links:
         if not output.holds(holder):
@@ -212,20 +223,14 @@ def dangles(written: Written, settled: Settled) -> bool:
 # What it saved.
 
 
-def note_written(decisions: Iterable[Decision[Any]], *, ask: bool = False) -> None:
-    """Note what was written otherwise of what stays, and count what that saved.
+def written_of(decision: Decision[Any], written: Written, *, ask: bool) -> WrittenResults:
+    """List what was written otherwise of what stays, and count what that saved.
 
     Args:
-        decisions: What was settled for each block.
+        decision: What was settled for a block.
+        written: Its results as they were written.
         ask: Whether a counter is asked that has to be awaited.
     """
-    for decision in decisions:
-        written = decision.portion.written
-        if written is not None:
-            decision.written = _written_of(decision, written, ask=ask)
-
-
-def _written_of(decision: Decision[Any], written: Written, *, ask: bool) -> WrittenResults:
     portion, settled = decision.portion, decision.settled
     held = held_of(decision)
     texts = [

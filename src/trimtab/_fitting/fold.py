@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import chain, takewhile
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from trimtab._fitting.allocation import Claim, offers
 from trimtab._fitting.bonds import by_block
@@ -50,22 +50,16 @@ def settle_blocks(composition: Composition, /) -> Steps[Settlement]:
 def _settle_compact(composition: Composition, budget: Budget | None) -> Steps[Outcome]:
     """Settle with results written otherwise, for what turns out to be there."""
     # not above: loaded by who asks for it
-    from trimtab._fitting.compaction import remember, settle_written, start_of
+    from trimtab._fitting.compaction import settle_compact
 
-    asked = (tuple([(part.name, type(part.strategy)) for part in composition.parts]), budget)
-    start = dict[str, Any]()
-    for part in composition.parts:
-        if part.compact is not None:
-            start.update(start_of(part, part.compact, (part.name, asked)))
-    outcome, windows = yield from settle_written(
-        lambda windows: _settle_blocks(composition.written_for(windows), budget),
-        lambda made: made.decisions,
-        start,
+    return (
+        yield from settle_compact(
+            lambda windows: _settle_blocks(composition.written_for(windows), budget),
+            lambda made: made.decisions,
+            [(part, part.compact) for part in composition.parts if part.compact is not None],
+            (tuple([(part.name, type(part.strategy)) for part in composition.parts]), budget),
+        )
     )
-    for decision in outcome.decisions:
-        if decision.portion.written is not None:
-            remember(decision, (decision.portion.name, asked), windows)
-    return outcome
 
 
 def _settle_blocks(composition: Composition, budget: Budget | None) -> Steps[Outcome]:

@@ -378,15 +378,9 @@ class Outcome:
         """Make the report, with marks that were set on the output."""
         from trimtab._fitting.reporting import report_of  # not above: many fits are never reported
 
-        self._note_written()
+        for decision in self.decisions:
+            decision.note_written()
         return marks.charge(report_of(self, marks))
-
-    def _note_written(self, *, ask: bool = False) -> None:
-        """Note what results are written as, and what that saves; `ask` a counter that has to be awaited."""
-        if self.composition.compacts:
-            from trimtab._fitting.compaction import note_written  # not above: loaded by who asks for it
-
-            note_written(self.decisions, ask=ask)
 
     def tables(self) -> list[Sizes]:
         """List the tables of its sizes."""
@@ -394,7 +388,8 @@ class Outcome:
 
     def count_all(self) -> None:
         """Count what the fit did not need to."""
-        self._note_written(ask=True)
+        for decision in self.decisions:
+            decision.note_written(ask=True)
         if self.composition.is_black_box:
             self.composition.whole()
         for part in self.composition.parts:

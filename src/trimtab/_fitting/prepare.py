@@ -152,7 +152,7 @@ class Work(Portion):
             from trimtab._fitting.compaction import rewrite  # not above: loaded by who asks for it
 
             history, written = rewrite(self, compact, window)
-            edits = {place[0] for place in [one.place for one in written.texts]}
+            edits = {one.place[0] for one in written.texts}
             known = self.ask.sizes
             if known is not None:
                 known = [None if at in edits else size for at, size in enumerate(known)]

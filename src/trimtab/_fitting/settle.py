@@ -111,16 +111,17 @@ def _hold_margin(layout: L, settle_within: Within[L], budget: Budget) -> Steps[A
 def _settle_compact(work: Work, budget: Budget | None) -> Steps[FitOutcome]:
     """Settle with results written otherwise, for what turns out to be there."""
     # not above: loaded by who asks for it
-    from trimtab._fitting.compaction import ALL, remember, settle_written, start_of
+    from trimtab._fitting.compaction import ALL, settle_compact
 
-    compact, asked = work.ask.compact, (type(work.strategy), budget)
-    outcome, windows = yield from settle_written(
-        lambda windows: _settle_history(work.written_for(compact, windows.get(work.name, ALL)), budget),
-        lambda made: [made],
-        start_of(work, compact, asked),
+    compact = work.ask.compact
+    return (
+        yield from settle_compact(
+            lambda windows: _settle_history(work.written_for(compact, windows.get(work.name, ALL)), budget),
+            lambda made: [made],
+            [(work, compact)],
+            (type(work.strategy), budget),
+        )
     )
-    remember(outcome, asked, windows)
-    return outcome
 
 
 def _settle_history(work: Work, budget: Budget | None) -> Steps[FitOutcome]:

@@ -473,17 +473,6 @@ class FitOutcome(Decision[Work]):
         self.note_written()
         return marks.charge(report_of(self, marks))
 
-    def note_written(self, *, ask: bool = False) -> None:
-        """Note what results are written as, and what that saves.
-
-        Args:
-            ask: Whether a counter is asked that has to be awaited.
-        """
-        if self.portion.written is not None:
-            from trimtab._fitting.compaction import note_written  # not above: loaded by who asks for it
-
-            note_written([self], ask=ask)
-
     def tables(self) -> list[Sizes]:
         """List the tables of its sizes."""
         return [self.portion.source_sizes, self.portion.sizes]
