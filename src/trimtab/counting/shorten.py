@@ -37,6 +37,15 @@ _MARKER_CHARS = 200
 """No marker is longer."""
 
 
+def marker_with(handle: str, /) -> str:
+    """Write the marker with what the whole text is found by.
+
+    Args:
+        handle: Says where that is; it has no square brackets.
+    """
+    return f"{CUT_MARKER[:-1]}; all of it: {handle}]"
+
+
 def shorten(
     text: str,
     limit_tokens: int,

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
+from trimtab.formats.structure import UNNAMED
 from trimtab.formats.tools import function_in, tools_in
+
+if TYPE_CHECKING:
+    from trimtab.formats.base import Rules
 
 READ_RESULT = "read_result"
 """Name of the tool that reads earlier results.
@@ -23,6 +28,26 @@ def is_safe_id(call_id: str, /) -> bool:
         call_id: The id.
     """
     return _SAFE_ID.fullmatch(call_id) is not None
+
+
+def is_made_up(call_id: str, rules: Rules, /) -> bool:
+    """Tell whether the wire form made an id up for a call or result without one: it is never sent.
+
+    Args:
+        call_id: The id.
+        rules: The rules of the form.
+    """
+    return call_id.startswith((UNNAMED, rules.unnamed_prefix or UNNAMED))
+
+
+def is_handle(call_id: str, rules: Rules, /) -> bool:
+    """Tell whether a text may name a result by the id of its call: it is sent, and it brings in no words.
+
+    Args:
+        call_id: The id.
+        rules: The rules of the form.
+    """
+    return is_safe_id(call_id) and not is_made_up(call_id, rules)
 
 
 def offers_reading(tools: object, /) -> bool:

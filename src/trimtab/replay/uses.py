@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from trimtab.conversation.assemble import part_of
 from trimtab.counting.schemas import system_texts
 from trimtab.formats import Dict, Format, Structure, mapping_of
-from trimtab.formats.structure import UNNAMED
+from trimtab.formats.handles import is_made_up
 from trimtab.formats.values import compact_json
 from trimtab.replay.details import DetailKind, details_in, held_by
 from trimtab.replay.players import View
@@ -58,20 +58,17 @@ class _Tools:
         if form.kind(message) == "assistant":
             names = form.tool_names(message)
             self._called.update(names)
-            self._unnamed.extend(name for call_id, name in names.items() if self._is_made_up(call_id))
+            self._unnamed.extend(name for call_id, name in names.items() if is_made_up(call_id, form.rules))
             return {}
         columns = Structure(1)
         form.scan([message], 0, 1, columns)
         found: dict[int | None, tuple[str, str]] = {}
         for call_id, part in columns.answers.get(0, ()):
-            if call_id and not self._is_made_up(call_id):
+            if call_id and not is_made_up(call_id, form.rules):
                 found[part] = (self._called.get(call_id, ""), call_id)
             else:
                 found[part] = (self._unnamed.popleft() if self._unnamed else "", "")
         return found
-
-    def _is_made_up(self, call_id: str) -> bool:
-        return call_id.startswith((UNNAMED, self._form.rules.unnamed_prefix or UNNAMED))
 
 
 def _texts(form: Format, message: Dict, results: Mapping[int | None, tuple[str, str]]) -> Iterator[_Text]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab.conversation.pairing import pair
-from trimtab.counting.shorten import CUT_MARKER
+from trimtab.counting.shorten import marker_with
 from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import CountingError, FormatError
 from trimtab.formats import Dict, Format, Path, Structure, TextSlot, detect, leading_system, mapping_of
@@ -34,10 +34,10 @@ RESULT_TAG = "tool_result"
 RECALL_TAG = "recalled"
 """The element around a recalled message."""
 
-CLAMP_MARKER = "[text cut by trimtab; all of it: message {}]"
+CLAMP_MARKER = marker_with("message {}")
 """Marks the place in a view where a result was cut, with the id of its event for `Session.view_of`."""
 
-_READ_MARKER = f"{CUT_MARKER[:-1]}; all of it: {call_text('{}')}]"
+_READ_MARKER = marker_with(call_text("{}"))
 """The same where the model has a tool that reads it: event ids are told apart where ids of calls are not."""
 
 # Signs that leave no trace on a screen, and that a model may read over: Default_Ignorable_Code_Point and

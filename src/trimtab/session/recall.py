@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trimtab._shared.checks import check_whole
 from trimtab.counting.estimate import estimate_tokens
-from trimtab.counting.shorten import CUT_MARKER, shorten
+from trimtab.counting.shorten import marker_with, shorten
 from trimtab.formats import Format
 from trimtab.formats.handles import call_text
 from trimtab.formats.origin import from_attribute, lower
@@ -104,7 +104,7 @@ def _within(texts: Sequence[str], events: Sequence[Event], max_tokens: int) -> l
     room = max_tokens
     for rank, at in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
         share = max(1, room // (len(sizes) - rank))
-        marker = f"{CUT_MARKER[:-1]}; all of it: {call_text(events[at].id)}]"
+        marker = marker_with(call_text(events[at].id))
         cut[at] = shorten(
             texts[at], share, count=estimate_tokens, keep="both", marker=marker, size_tokens=sizes[at]
         ) or (marker if sizes[at] > share else texts[at])

@@ -8,10 +8,10 @@ from typing import Literal, TypeAlias, get_args
 from trimtab._shared.checks import in_words, near_names
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import part_of, tools_answered
-from trimtab.counting.shorten import CUT_MARKER, Keep
+from trimtab.counting.shorten import Keep, marker_with
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, TextSlot
-from trimtab.formats.handles import call_text, is_safe_id
+from trimtab.formats.handles import call_text, is_handle, is_made_up
 from trimtab.formats.structure import UNNAMED
 
 KEEPS: tuple[Keep, ...] = ("start", "both", "end")
@@ -122,7 +122,7 @@ def tools_near(history: History, units: Iterable[Iterable[int]], /) -> dict[tupl
         history: The conversation.
         units: The messages of each unit.
     """
-    prefix = history.format.rules.unnamed_prefix or UNNAMED
+    rules = history.format.rules
     names: dict[tuple[int, int | None], str] = {}
     for indices in units:
         called: dict[str, str] = {}
@@ -131,7 +131,7 @@ def tools_near(history: History, units: Iterable[Iterable[int]], /) -> dict[tupl
             for call_id, part in history.answers_in(index) if history.is_result(index) else ():
                 if call_id in called and not call_id.startswith(UNNAMED):
                     names[index, part] = called[call_id]
-                elif not call_id or call_id.startswith((UNNAMED, prefix)):
+                elif not call_id or is_made_up(call_id, rules):
                     return tools_answered(history, history.units)
     return names
 
@@ -139,18 +139,12 @@ def tools_near(history: History, units: Iterable[Iterable[int]], /) -> dict[tupl
 def named_results(history: History, index: int, /) -> dict[int | None, str]:
     """Map the results in a message, by their parts, to the ids of their calls, where a marker may have them.
 
-    Ids that the wire form makes up for results without one are none that the caller could look for.
-
     Args:
         history: The conversation.
         index: The message.
     """
-    made_up = history.format.rules.unnamed_prefix
-    return {
-        part: call_id
-        for call_id, part in history.answers_in(index)
-        if is_safe_id(call_id) and not (made_up and call_id.startswith(made_up))
-    }
+    rules = history.format.rules
+    return {part: call_id for call_id, part in history.answers_in(index) if is_handle(call_id, rules)}
 
 
 def cut_marker(call_id: str, /, *, offered: bool) -> str:
@@ -160,8 +154,7 @@ def cut_marker(call_id: str, /, *, offered: bool) -> str:
         call_id: The id.
         offered: Whether the request offers the tool that reads it.
     """
-    found_by = call_text(call_id) if offered else f"result of {call_id}"
-    return f"{CUT_MARKER[:-1]}; all of it: {found_by}]"
+    return marker_with(call_text(call_id) if offered else f"result of {call_id}")
 
 
 def cleared_marker(placeholder: str, call_id: str, /) -> str:
