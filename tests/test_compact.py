@@ -615,6 +615,31 @@ def test_options_that_mean_nothing_are_refused_when_they_are_made(
 # The report.
 
 
+def test_a_kind_that_failed_once_is_asked_again_as_if_it_had_not() -> None:
+    """What was read before it failed is not read twice, nor counted twice."""
+    failures = [True]
+
+    def write(text: str) -> str:
+        if failures:
+            raise ValueError(failures.pop())
+        return text[:60]
+
+    compact = Compact(kinds=[Kind(name="log", match="^log", write=write)])
+    text = "\n".join(FILE)
+    exchanges = [exchange("openai_chat", [(f"no handle {at}", "read", text)]) for at in range(4)]
+    messages = [said("openai_chat", "user", "Look."), *exchanges[0], *exchanges[1]]
+    for _ in range(2):
+        fit(messages, 10**6, counter=WORDS, compact=compact)
+    messages += [*exchanges[2], *exchange("openai_chat", [("log", "run", f"log {text}")]), *exchanges[3]]
+    with pytest.raises(ValueError, match="True"):
+        fit(messages, 10**6, counter=WORDS, compact=compact)
+    again = fit(messages, 10**6, counter=WORDS, compact=compact)
+    anew = fit(deepcopy(messages), 10**6, counter=WORDS, compact=compact)
+    assert again.messages == anew.messages
+    assert again.report.written == anew.report.written
+    assert unresolved(results("openai_chat", again.messages)) == []
+
+
 def test_a_counter_that_is_awaited_tells_what_was_saved_once_it_is_asked() -> None:
     """Of `fit` and of a `Context`: nobody asks it before, and what it said then stays in the report."""
     messages = _chat("\n".join(FILE), "\n".join(FILE))

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 from trimtab._shared.checks import check_messages
 from trimtab.compact.options import Compact
 from trimtab.compact.repeats import Lines, lines_of, put_back
-from trimtab.compact.results import Result, read_results
+from trimtab.compact.results import Place, Reading, Result
 from trimtab.formats import Format, Path, format_of, mapping_of
 
 __all__ = ["expand"]
@@ -65,17 +65,23 @@ def expand(messages: Any, /, *, format: str | Format = "auto") -> Any:
 
 
 def _expand(form: Format, messages: Sequence[Any]) -> list[Any]:
-    reading = read_results(form, _AS_IT_IS, [*map(mapping_of, messages)])
+    reading = Reading(form, _AS_IT_IS)
+    reading.add([*map(mapping_of, messages)])
     made, edits = [*messages], dict[int, dict[Path, str]]()
     earlier: list[Result] = []
     by_id: dict[str, Result] = {}
+    known: dict[Place, Lines] = {}
 
     def lines_at(handle: str | int) -> Lines | None:
         if isinstance(handle, str):
             found = by_id.get(handle)
         else:
             found = earlier[-handle] if handle <= len(earlier) else None
-        return lines_of(found.texts[0].text) if found is not None and found.is_one_text else None
+        if found is None or not found.is_one_text:
+            return None
+        if found.place not in known:
+            known[found.place] = lines_of(found.texts[0].text)
+        return known[found.place]
 
     for result in reading.results:
         for text in result.texts:

@@ -60,8 +60,8 @@ class Repeats:
         self._bodies: dict[str, list[tuple[int, int]]] = {}
         """Where a line with a number in front stands, by what is behind the number."""
 
-    def add(self, lines: Lines, /) -> int:
-        """Take the lines of a result that later ones may refer to, and return its number among these."""
+    def add(self, lines: Lines, /) -> None:
+        """Take the lines of a result that later ones may refer to."""
         number, places = len(self._sources), self._places
         self._sources.append(lines)
         for at, line in enumerate(lines):
@@ -76,7 +76,6 @@ class Repeats:
             known = self._bodies.setdefault(body, [])
             if len(known) < _MOST_PLACES:
                 known.append((number, at))
-        return number
 
     def write(
         self, lines: Sequence[str], handle_of: Callable[[int], str | int], /

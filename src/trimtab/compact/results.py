@@ -10,13 +10,13 @@ from trimtab._shared.checks import name_of
 from trimtab._shared.memory import Copies
 from trimtab.compact.options import Compact, Kind
 from trimtab.compact.tight import is_json, tight
-from trimtab.counting.shorten import CUT_MARKER
+from trimtab.conversation.assemble import part_of
+from trimtab.counting.shorten import marker_with
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Path, Structure, TextSlot
-from trimtab.formats.handles import READ_RESULT, is_safe_id
-from trimtab.formats.structure import UNNAMED
+from trimtab.formats.handles import READ_RESULT, is_handle
 
-__all__ = ["Place", "Reading", "Result", "Text", "read_results"]
+__all__ = ["Place", "Reading", "Result", "Text"]
 
 Place = tuple[int, "int | None"]
 """Where a result stands: its message, and the part of it; None: the whole message."""
@@ -74,9 +74,11 @@ class Reading:
 
     def add(self, messages: list[Any], /) -> None:
         """Read messages that follow."""
+        if not messages:
+            return
         structure = Structure(len(messages))
         self.format.scan(messages, 0, len(messages), structure)
-        start = len(self.copies)
+        start, results = len(self.copies), list[Result]()
         for at, message in enumerate(messages):
             if at in structure.calls:
                 self._names[start + at] = names = dict(self.format.tool_names(message))
@@ -84,8 +86,9 @@ class Reading:
             answers = structure.answers.get(at, ())
             if answers:
                 self._holders.add(start + at)
-            made = self._results_of(message, start + at, answers) if answers else []
-            self.results += made
+                results += self._results_of(message, start + at, answers)
+        # A kind may raise: then nothing was read, and the next call reads all of it.
+        self.results += results
         self.copies.add(messages)
 
     def is_of(self, messages: Sequence[Any], /) -> bool:
@@ -117,22 +120,16 @@ class Reading:
         slots: dict[int | None, list[TextSlot]] = {part: [] for _, part in answers}
         whole = None in slots
         for slot in self.format.texts(message):
-            part = None if whole else next((key for key in slot.path if isinstance(key, int)), None)
+            part = None if whole else part_of(slot.path)
             if slot.is_result and part in slots:
                 slots[part].append(slot)
         made = []
         for call_id, part in answers:
-            name, tool = self._handle(call_id), self._tools.get(call_id, "")
+            name = call_id if is_handle(call_id, self.format.rules) else ""
+            tool = self._tools.get(call_id, "")
             texts = [self._text(slot, name, tool) for slot in slots[part]]
             made.append(Result((index, part), name, texts))
         return made
-
-    def _handle(self, call_id: str) -> str:
-        """Return the id of a call, if it is one that is sent and may be written into a text."""
-        made_up = self.format.rules.unnamed_prefix
-        if call_id.startswith(UNNAMED) or (made_up and call_id.startswith(made_up)):
-            return ""
-        return call_id if is_safe_id(call_id) else ""
 
     def _text(self, slot: TextSlot, call_id: str, tool: str) -> Text:
         compact, text = self._compact, slot.text
@@ -167,23 +164,7 @@ def _written_by(kind: Kind, text: str, call_id: str) -> str | None:
             argument="kinds",
         )
     if kind.lossy and written != text:
-        written = f"{written}\n{CUT_MARKER[:-1]}; all of it: result of {call_id}]"
+        written = f"{written}\n{marker_with(f'result of {call_id}')}"
     if len(written) >= len(text) or (is_json(text) and not is_json(written)):
         return None
     return written
-
-
-def read_results(
-    format: Format, compact: Compact, messages: Sequence[Any], known: Reading | None = None
-) -> Reading:
-    """Read the results of a conversation.
-
-    Args:
-        format: The wire form.
-        compact: How results are written.
-        messages: The messages, as dicts.
-        known: What was read of it before, which is added to; None: nothing was.
-    """
-    reading = Reading(format, compact) if known is None else known
-    reading.add([*messages[len(reading.copies) :]])
-    return reading

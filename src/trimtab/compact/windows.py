@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from trimtab._shared.memory import WEIGHTS, with_latest
 from trimtab.compact.options import Compact
 from trimtab.compact.repeats import Lines, Repeats, escape_lines, lines_of
-from trimtab.compact.results import Place, Reading, Result, Text, read_results
+from trimtab.compact.results import Place, Reading, Result
 from trimtab.formats import Format, Path
 
 __all__ = ["ALL", "Held", "Link", "Window", "Written", "WrittenText", "held_before", "write_results"]
@@ -78,8 +78,6 @@ class WrittenText:
     sent: str
     step: str
     """What made `base`: "json", the name of a kind, or "": nothing did."""
-    references: int
-    """Lines of it that are references."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -133,14 +131,15 @@ class _Writing:
         source = Lines() if whole and result.is_one_text else None
         for text in result.texts:
             if fixed or not text.takes_references:
-                sent, plain, references = (text.text if fixed else text.base), None, 0
+                sent, plain = (text.text if fixed else text.base), None
             elif not whole or not self._compact.repeats:  # what is cut may be cut within a line
-                sent, plain, references = escape_lines(text.base), None, 0
+                sent, plain = escape_lines(text.base), None
             else:
                 lines, plain, used = self._repeats.write(text.base.split("\n"), self._handle_of)
-                sent, references = "\n".join(lines), self._link(place, used, plain)
+                sent = "\n".join(lines)
+                self._link(place, used)
             if sent != text.text:
-                self.texts.append(_text_as(place, text, sent, references))
+                self.texts.append(WrittenText(place, text.path, text.text, text.base, sent, text.step))
             if source is not None and self._compact.repeats:
                 source = lines_of(sent) if plain is None else plain
         if source and self._compact.repeats:
@@ -149,21 +148,16 @@ class _Writing:
         if is_there and result.call_id:
             self._latest[result.call_id] = place
 
-    def _link(self, place: Place, used: Collection[int], plain: Lines) -> int:
+    def _link(self, place: Place, used: Collection[int]) -> None:
         for number in sorted(used):
             back = self._handle_of(number)
             self.links.append(Link(place, self._sources[number].place, back if isinstance(back, int) else 0))
-        return len(used)
 
     def _handle_of(self, number: int) -> str | int:
         source = self._sources[number]
         if source.call_id and self._latest.get(source.call_id) == source.place:
             return source.call_id
         return len(self._ranks) - 1 - self._ranks[source.place]
-
-
-def _text_as(place: Place, text: Text, sent: str, references: int) -> WrittenText:
-    return WrittenText(place, text.path, text.text, text.base, sent, text.step, references)
 
 
 _MOST_WINDOWS = 4
@@ -184,13 +178,10 @@ class _Chat:
         reading = self.reading
         if not reading.is_of(messages):
             return None
-        if len(reading.copies) < len(messages):
-            read_results(reading.format, compact, messages, reading)
+        reading.add([*messages[len(reading.copies) :]])
         writing = self.windows.pop(window, None) or _Writing(compact, window)
         writing.add(reading.results[writing.count :])
-        self.windows[window] = writing
-        while len(self.windows) > _MOST_WINDOWS:
-            del self.windows[next(iter(self.windows))]
+        self.windows = with_latest(self.windows, window, writing, most=_MOST_WINDOWS)
         return Written([*reading.results], [*writing.texts], [*writing.links], self.held)
 
 
@@ -248,18 +239,21 @@ def write_results(
         window: What the request holds of its results.
         key: That of the conversation, of `chat_key`; None: it is not to be remembered.
     """
-    found = None if key is None else WEIGHTS.find(key, _Known(_Chat(Reading(format, compact))))
-    written, chat = None, None if found is None else found.chat
-    if chat is not None and chat.lock.acquire(blocking=False):  # a fork may hold it forever
+
+    def begin() -> _Chat:
+        return _Chat(Reading(format, compact))
+
+    found = None if key is None else WEIGHTS.find(key, _Known(begin()))
+    chat, written = begin() if found is None else found.chat, None
+    if chat.lock.acquire(blocking=False):  # a fork may hold it forever
         try:
             written = chat.write(compact, messages, window)
         finally:
             chat.lock.release()
-    if chat is None or written is None:
-        made = _Chat(Reading(format, compact))
-        written = made.write(compact, messages, window)
-        chat = None if chat is None else made
+    if written is None:
+        chat = begin()
+        written = chat.write(compact, messages, window)
     assert written is not None  # what is made anew goes on from nothing
-    if chat is not None:
+    if found is not None:
         WEIGHTS.keep(key, _Known.of(chat))
     return written
