@@ -31,7 +31,7 @@ from trimtab.errors import CountingError, FormatError
 from trimtab.report import ReferenceRow, WrittenResults
 from trimtab.strategies.runner import Settled
 
-__all__ = ["ALL", "Windows", "dangles", "rewrite", "settle_compact", "written_of"]
+__all__ = ["ALL", "Windows", "dangles", "note_written", "rewrite", "settle_compact"]
 
 Made = TypeVar("Made")
 
@@ -223,14 +223,20 @@ def dangles(written: Written, settled: Settled) -> bool:
 # What it saved.
 
 
-def written_of(decision: Decision[Any], written: Written, *, ask: bool) -> WrittenResults:
-    """List what was written otherwise of what stays, and count what that saved.
+def note_written(decisions: Iterable[Decision[Any]], *, ask: bool) -> None:
+    """Note what was written otherwise of what stays, and what that saved; once, unless a counter is asked.
 
     Args:
-        decision: What was settled for a block.
-        written: Its results as they were written.
+        decisions: What was settled for each block.
         ask: Whether a counter is asked that has to be awaited.
     """
+    for decision in decisions:
+        written = decision.portion.written
+        if written is not None and (ask or decision.written is None):
+            decision.written = _written_of(decision, written, ask=ask)
+
+
+def _written_of(decision: Decision[Any], written: Written, *, ask: bool) -> WrittenResults:
     portion, settled = decision.portion, decision.settled
     held = held_of(decision)
     texts = [

@@ -378,9 +378,15 @@ class Outcome:
         """Make the report, with marks that were set on the output."""
         from trimtab._fitting.reporting import report_of  # not above: many fits are never reported
 
-        for decision in self.decisions:
-            decision.note_written()
+        self._note_written()
         return marks.charge(report_of(self, marks))
+
+    def _note_written(self, *, ask: bool = False) -> None:
+        """Note what results are written as, and what that saves; `ask` a counter that has to be awaited."""
+        if self.composition.compacts:
+            from trimtab._fitting.compaction import note_written  # not above: loaded by who asks for it
+
+            note_written(self.decisions, ask=ask)
 
     def tables(self) -> list[Sizes]:
         """List the tables of its sizes."""
@@ -388,8 +394,7 @@ class Outcome:
 
     def count_all(self) -> None:
         """Count what the fit did not need to."""
-        for decision in self.decisions:
-            decision.note_written(ask=True)
+        self._note_written(ask=True)
         if self.composition.is_black_box:
             self.composition.whole()
         for part in self.composition.parts:

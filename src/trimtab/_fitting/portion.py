@@ -112,17 +112,6 @@ class Decision(Generic[P_co]):
     written: WrittenResults | None = None
     """What was written otherwise of what stays; None where results are sent as they are."""
 
-    def note_written(self, *, ask: bool = False) -> None:
-        """Note what results are written as, and what that saves; once, unless it is to be counted now.
-
-        Args:
-            ask: Whether a counter is asked that has to be awaited.
-        """
-        if self.portion.written is not None and (ask or self.written is None):
-            from trimtab._fitting.compaction import written_of  # not above: loaded by who asks for it
-
-            self.written = written_of(self, self.portion.written, ask=ask)
-
     def heaviest(self) -> HeaviestMessage | None:
         """Find the heaviest of the caller's messages that stay; None where nobody knows."""
         portion, settled, history = self.portion, self.settled, self.portion.history

@@ -470,8 +470,15 @@ class FitOutcome(Decision[Work]):
         from trimtab._fitting.reporting import report_of  # not above: many fits are never reported
 
         self.portion.note_repair()
-        self.note_written()
+        self._note_written()
         return marks.charge(report_of(self, marks))
+
+    def _note_written(self, *, ask: bool = False) -> None:
+        """Note what results are written as, and what that saves; `ask` a counter that has to be awaited."""
+        if self.portion.written is not None:
+            from trimtab._fitting.compaction import note_written  # not above: loaded by who asks for it
+
+            note_written([self], ask=ask)
 
     def tables(self) -> list[Sizes]:
         """List the tables of its sizes."""
@@ -480,7 +487,7 @@ class FitOutcome(Decision[Work]):
     def count_all(self) -> None:
         """Count what the fit did not need to."""
         work = self.portion
-        self.note_written(ask=True)
+        self._note_written(ask=True)
         if isinstance(work.source_sizes, Shares):
             lead = work.history.originals[: work.lead]
             work.source_sizes.whole([*lead, *work.source])
