@@ -403,11 +403,15 @@ STRATEGIES = (
     module(
         "strategies/results.py",
         "test_clamp_results.py test_parallel_results.py test_results.py",
-        ("named_results", "is_safe_id(call_id) and", ""),
-        ("named_results", "not (made_up and call_id.startswith(made_up))", "True"),
         ("result_part", "return part_of(slot.path)", "return None"),
         ("keep_for", "return found or keep.get(ANY_TOOL", "return keep.get(ANY_TOOL"),
         ("keep_for", 'keep.get(ANY_TOOL, "both")', '"both"'),
+    ),
+    module(
+        "formats/handles.py",
+        "test_clamp_results.py test_parallel_results.py test_results.py",
+        ("is_handle", "is_safe_id(call_id) and", ""),
+        ("is_handle", "not is_made_up(call_id, rules)", "True"),
     ),
     module(
         "strategies/clamp_results.py",
