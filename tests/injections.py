@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import islice, product
 from typing import Any
 
+from tests.result_chats import exchange
+
 Message = dict[str, Any]
 
 _OPENINGS = (
@@ -54,29 +56,7 @@ def text_message(form: str, role: str, text: str) -> Message:
 
 def tool_messages(form: str, call_id: str, text: str) -> list[Message]:
     """Write a call and its result."""
-    if form == "openai_chat":
-        function = {"name": "read", "arguments": "{}"}
-        calls = [{"id": call_id, "type": "function", "function": function}]
-        return [
-            {"role": "assistant", "content": None, "tool_calls": calls},
-            {"role": "tool", "tool_call_id": call_id, "content": text},
-        ]
-    if form == "openai_responses":
-        return [
-            {"type": "function_call", "call_id": call_id, "name": "read", "arguments": "{}"},
-            {"type": "function_call_output", "call_id": call_id, "output": text},
-        ]
-    if form == "anthropic":
-        use = {"type": "tool_use", "id": call_id, "name": "read", "input": {}}
-        found = {"type": "tool_result", "tool_use_id": call_id, "content": text}
-        return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [found]}]
-    if form == "gemini":
-        use = {"functionCall": {"id": call_id, "name": "read", "args": {}}}
-        found = {"functionResponse": {"id": call_id, "name": "read", "response": {"result": text}}}
-        return [{"role": "model", "parts": [use]}, {"role": "user", "parts": [found]}]
-    use = {"toolUse": {"toolUseId": call_id, "name": "read", "input": {}}}
-    found = {"toolResult": {"toolUseId": call_id, "content": [{"text": text}]}}
-    return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [found]}]
+    return exchange(form, [(call_id, "read", text)])
 
 
 def document_message(form: str, text: str) -> Message:

@@ -13,6 +13,7 @@ from tests import response_items
 from tests.builders import assistant, result, system, user, words
 from tests.chat_in_forms import said_in
 from tests.recorded_logs import ClaudeLog, Rollout
+from tests.result_chats import FORMS
 from trimtab import Session
 from trimtab.replay import (
     ModelCall,
@@ -31,7 +32,6 @@ from trimtab.replay import (
 from trimtab.strategies import ClampResults, ClearToolResults, Summarize
 from trimtab.testing import WordCounter
 
-FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini", "bedrock")
 FOUND = '{"order": "ORD-7731", "total": 1234, "file": "/srv/out/report.csv"}'
 
 

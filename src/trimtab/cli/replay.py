@@ -168,30 +168,31 @@ _survival = together(
         help="Count the exact values and rules of users that are not in view at the end; in text, list them.",
     ),
 )
+_SHARE = Number("a number from 0 to 1", lambda share: 0 <= share <= 1)
 _checks = together(
     click.option("--chart", metavar="FILE", type=click.Path(), help="Write a page of charts as HTML."),
     click.option("--calls", is_flag=True, help="In JSON, also write what happened to each call."),
     click.option(
         "--min-evidence",
-        type=Number("a number from 0 to 1", lambda share: 0 <= share <= 1),
+        type=_SHARE,
         metavar="SHARE",
         help="Fail if a smaller share of the evidence is in view when its question is asked.",
     ),
     click.option(
         "--min-survival",
-        type=Number("a number from 0 to 1", lambda share: 0 <= share <= 1),
+        type=_SHARE,
         metavar="SHARE",
         help="Fail if a smaller share of --canaries, or of what --lost finds, is in view at the end.",
     ),
     click.option(
         "--min-uses",
-        type=Number("a number from 0 to 1", lambda share: 0 <= share <= 1),
+        type=_SHARE,
         metavar="SHARE",
         help="Fail if a smaller share of the details that the model takes from results is in view.",
     ),
     click.option(
         "--min-needs",
-        type=Number("a number from 0 to 1", lambda share: 0 <= share <= 1),
+        type=_SHARE,
         metavar="SHARE",
         help="Fail if a smaller share of the details that the model takes from the request is in view.",
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -44,6 +44,20 @@ def marker_with(handle: str, /) -> str:
         handle: Says where that is; it has no square brackets.
     """
     return f"{CUT_MARKER[:-1]}; all of it: {handle}]"
+
+
+def shares_of(sizes: Sequence[int], room: int, /) -> list[int]:
+    """Return how much room each of some texts may take: the largest are cut down to one size.
+
+    Args:
+        sizes: What each takes whole.
+        room: What all of them may take.
+    """
+    shares = [0] * len(sizes)
+    for rank, at in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
+        shares[at] = room // (len(sizes) - rank)
+        room -= min(sizes[at], shares[at])
+    return shares
 
 
 def shorten(

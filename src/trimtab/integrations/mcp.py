@@ -26,7 +26,7 @@ from trimtab._shared.checks import check_whole, in_words, near_names
 from trimtab._shared.lazy import package_of
 from trimtab.counting import measure
 from trimtab.counting.estimate import estimate_tokens
-from trimtab.counting.shorten import shorten
+from trimtab.counting.shorten import shares_of, shorten
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, UnknownNameError
 from trimtab.formats import Format, formats
 from trimtab.results.tool import AROUND_ABOUT, CALL_ID_ABOUT, LINES_ABOUT
@@ -596,13 +596,11 @@ def _within(said: Sequence[Said], most_tokens: int) -> list[Said]:
     kept = list(said[:count])
     left_tokens = most_tokens - sum(frames[:count]) + TEXT_TOKENS * count
     sizes = [_text_size(one.text) for one in kept]
-    for rank, at in enumerate(sorted(range(count), key=sizes.__getitem__)):
-        share_tokens = left_tokens // (count - rank)
+    for at, share_tokens in enumerate(shares_of(sizes, left_tokens)):
         text = (
             shorten(kept[at].text, share_tokens, count=_text_size, keep="both", size_tokens=sizes[at]) or ""
         )
         kept[at] = kept[at].model_copy(update={"text": text, "cut": text != kept[at].text})
-        left_tokens -= min(sizes[at], share_tokens)
     return kept
 
 

@@ -113,8 +113,18 @@ def chart_page(
             *_list("", map(safe, notes_of(totals)[1:]), kind="note"),
             *_wrong_calls(groups),
             *_evidence_bars(totals),
-            *_lost_table(totals),
-            *_use_table(totals),
+            *_loss_table(
+                lost_cells(totals),
+                "lost",
+                "Lost of what users say, word for word",
+                "By round, a fifth of the calls each; by kind at the end.",
+            ),
+            *_loss_table(
+                use_cells(totals),
+                "uses lost",
+                "Lost of what the model takes from results",
+                "By the calls since the newest result that has it, and by its tool.",
+            ),
             *_recordings(groups, max_recordings),
         ]
     )
@@ -287,26 +297,10 @@ def _evidence_bars(totals: Sequence[Replayed]) -> Iterator[str]:
     yield f'<table class="policies"><tbody>{"".join(rows)}</tbody></table>'
 
 
-def _lost_table(totals: Sequence[Replayed]) -> Iterator[str]:
-    """Say how many canaries are lost, by round and by kind: a row a policy."""
-    cells = lost_cells(totals)
-    if cells:
-        yield "<h2>Lost of what users say, word for word</h2>"
-        yield '<p class="note">By round, a fifth of the calls each; by kind at the end.</p>'
-        yield _rows_of(cells, "lost")
-
-
-def _use_table(totals: Sequence[Replayed]) -> Iterator[str]:
-    """Say how many uses are lost, by age and tool: a row a policy."""
-    cells = use_cells(totals)
-    if cells:
-        yield "<h2>Lost of what the model takes from results</h2>"
-        yield '<p class="note">By the calls since the newest result that has it, and by its tool.</p>'
-        yield _rows_of(cells, "uses lost")
-
-
-def _rows_of(cells: Sequence[Mapping[str, str]], name: str) -> str:
-    """Write a row for each policy, whose name is in one of the cells."""
+def _loss_table(cells: Sequence[Mapping[str, str]], name: str, title: str, note: str) -> Iterator[str]:
+    """Say how much is lost: a row for each policy, named in one of its cells; nothing without cells."""
+    if not cells:
+        return
     heads = list(dict.fromkeys(head for one in cells for head, text in one.items() if text and head != name))
     rows = [
         f"<tr><td>{sign(colour(place))}{safe(one[name])}</td>"
@@ -314,7 +308,9 @@ def _rows_of(cells: Sequence[Mapping[str, str]], name: str) -> str:
         for place, one in enumerate(cells)
     ]
     head = "".join(f'<th scope="col" class="n">{safe(word)}</th>' for word in heads)
-    return (
+    yield f"<h2>{title}</h2>"
+    yield f'<p class="note">{note}</p>'
+    yield (
         f'<table class="policies"><thead><tr><th scope="col">policy</th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table>"
     )

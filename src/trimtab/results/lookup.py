@@ -11,7 +11,7 @@ from trimtab.formats import Dict, Format, Path, Structure
 from trimtab.formats.handles import is_safe_id
 from trimtab.formats.values import item_of
 
-_MOST_NAMES = 500
+MOST_IDS = 500
 """So many ids are compared with one that is not there, the newest first."""
 
 _MOST_CHARS = 100
@@ -44,7 +44,7 @@ def unknown_id(call_id: str, ids: Iterable[str], /) -> UnknownNameError:
         call_id: What was asked for.
         ids: Those there are, the newest first.
     """
-    known = [one for one, _ in zip(ids, range(_MOST_NAMES), strict=False) if is_safe_id(one)]
+    known = [one for one, _ in zip(ids, range(MOST_IDS), strict=False) if is_safe_id(one)]
     near = near_names(call_id[:_MOST_CHARS], known)
     return UnknownNameError(
         f"no result in this conversation answers a call {id_label(call_id)}{in_words(near)}",

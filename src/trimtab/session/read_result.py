@@ -7,13 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from trimtab.results.excerpt import LEAST_TOKENS, LineRange
-from trimtab.results.lookup import check_call_id, result_text, unknown_id
+from trimtab.results.lookup import MOST_IDS, check_call_id, result_text, unknown_id
 from trimtab.results.tool import ResultTool, answer, check_most
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.log import Pages
 from trimtab.session.messages import MessageReader
 from trimtab.session.pops import gone_since
+from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event
 
 if TYPE_CHECKING:
@@ -35,10 +36,6 @@ def tool_of(session: Session, max_tokens: int, /) -> ResultTool:
     )
 
 
-_MOST_IDS = 500
-"""So many ids are remembered, for one that is not there; the newest ones."""
-
-
 def read_from_log(
     core: Core, call_id: str, lines: LineRange, around: str | None, max_tokens: int
 ) -> Steps[str]:
@@ -49,7 +46,7 @@ def read_from_log(
     max_tokens, call_id = check_most(max_tokens), check_call_id(call_id)
     working_set = yield from core.ready()
     reader = working_set.reader
-    text = yield from _text_of(core, reader, call_id)
+    text = yield from _text_of(core, working_set, call_id)
     most = reader.answer_tokens
     return answer(
         text,
@@ -62,14 +59,14 @@ def read_from_log(
     )
 
 
-def _text_of(core: Core, reader: MessageReader, call_id: str) -> Steps[str]:
+def _text_of(core: Core, working_set: WorkingSet, call_id: str) -> Steps[str]:
     """Find the text of a message by its id, or of the newest result by that of its call."""
+    reader = working_set.reader
     event = (yield from core.known_event(call_id)) if call_id.isprintable() else None
-    working_set = yield from core.ready()
     if event is not None and event.kind == "message":
         gone = yield from gone_since(core.session, working_set.state, event.version)
         if event.version not in gone:
-            return _whole_text(reader, event)
+            return "\n".join(_texts_of(reader, event))
     gone = yield from gone_since(core.session, working_set.state, 0)
     pages = Pages(core.session, after=0, before=working_set.version + 1, newest_first=True)
     ids = list[str]()
@@ -80,17 +77,13 @@ def _text_of(core: Core, reader: MessageReader, call_id: str) -> Steps[str]:
             for one, part in reader.answers(event.message):
                 if one == call_id:
                     return result_text(reader.format, event.message, part)
-                if len(ids) < _MOST_IDS:
+                if len(ids) < MOST_IDS:
                     ids.append(one)
     raise unknown_id(call_id, ids)
 
 
-def _whole_text(reader: MessageReader, event: Event) -> str:
-    """Return all texts of a message: its results, and what is said beside them."""
-    return "\n".join(_texts_of(reader, event))
-
-
 def _texts_of(reader: MessageReader, event: Event) -> Iterator[str]:
+    """Yield all texts of a message: its results, and what is said beside them."""
     answers = reader.answers(event.message)
     results = {part for _, part in answers}
     for _, part in answers:

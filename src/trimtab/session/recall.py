@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trimtab._shared.checks import check_whole
 from trimtab.counting.estimate import estimate_tokens
-from trimtab.counting.shorten import marker_with, shorten
+from trimtab.counting.shorten import marker_with, shares_of, shorten
 from trimtab.formats import Format
 from trimtab.formats.handles import call_text
 from trimtab.formats.origin import from_attribute, lower
@@ -100,15 +100,12 @@ class RecallTool:
 
 def _within(texts: Sequence[str], events: Sequence[Event], max_tokens: int) -> list[str]:
     """Cut the longest texts down to one size, so that all have room; each says how to read the rest."""
-    cut, sizes = list(texts), [estimate_tokens(text) for text in texts]
-    room = max_tokens
-    for rank, at in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
-        share = max(1, room // (len(sizes) - rank))
-        marker = marker_with(call_text(events[at].id))
-        cut[at] = shorten(
-            texts[at], share, count=estimate_tokens, keep="both", marker=marker, size_tokens=sizes[at]
-        ) or (marker if sizes[at] > share else texts[at])
-        room -= min(sizes[at], share)
+    cut, sizes = list[str](), [estimate_tokens(text) for text in texts]
+    for text, size, share, event in zip(texts, sizes, shares_of(sizes, max_tokens), events, strict=True):
+        share = max(1, share)
+        marker = marker_with(call_text(event.id))
+        short = shorten(text, share, count=estimate_tokens, keep="both", marker=marker, size_tokens=size)
+        cut.append(short or (marker if size > share else text))
     return cut
 
 

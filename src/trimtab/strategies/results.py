@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias, get_args
 
 from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.mapping import FixedMapping
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import part_of, tools_answered
 from trimtab.counting.shorten import Keep, marker_with
@@ -17,39 +18,22 @@ from trimtab.formats.structure import UNNAMED
 KEEPS: tuple[Keep, ...] = ("start", "both", "end")
 """What may stay of a result that is cut."""
 
+assert set(KEEPS) == set(get_args(Keep))
+
 ANY_TOOL = "*"
 """Stands for the tools that a mapping does not name."""
 
-KeepWord: TypeAlias = Literal["start", "both", "end"]
-
-KeepLike: TypeAlias = KeepWord | Mapping[str, KeepWord]
+KeepLike: TypeAlias = Keep | Mapping[str, Keep]
 """What stays of a result that is cut: its start, its end, or both; or that by the name of its tool."""
 
-assert set(KEEPS) == set(get_args(KeepWord))
 
-
-class KeepByTool(Mapping[str, Keep]):
+class KeepByTool(FixedMapping[Keep]):
     """What stays of a result that is cut, by the name of its tool; cannot be changed."""
 
-    __slots__ = ("_items",)
+    __slots__ = ()
 
     def __init__(self, keep: Mapping[str, Keep], /) -> None:
-        self._items = tuple(sorted(keep.items()))
-
-    def __getitem__(self, name: str, /) -> Keep:
-        return dict(self._items)[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __hash__(self) -> int:
-        return hash(self._items)
-
-    def __repr__(self) -> str:
-        return repr(dict(self._items))
+        super().__init__(sorted(keep.items()))
 
 
 def check_keep(value: object, /) -> Keep | KeepByTool:
@@ -64,20 +48,18 @@ def check_keep(value: object, /) -> Keep | KeepByTool:
                 raise ConfigurationError(
                     f"keep goes by the names of tools, not by {name!r:.80}", argument="keep"
                 )
-            _check_word(keep, f"keep[{name!r:.80}]")
+            _check_word(keep, f"keep[{name!r:.80}]", "'start', 'both' or 'end'")
         return KeepByTool(value)
-    return _check_word(value, "keep")
+    return _check_word(value, "keep", "'start', 'both' or 'end', or a mapping of names of tools to these")
 
 
-def _check_word(value: object, said: str) -> Keep:
+def _check_word(value: object, said: str, allowed: str) -> Keep:
     for known in KEEPS:
         if value == known:
             return known
     near = near_names(value, KEEPS) if isinstance(value, str) else ()
-    also = "" if "[" in said else ", or a mapping of names of tools to these"
     raise ConfigurationError(
-        f"{said} must be 'start', 'both' or 'end'{also}, not {value!r:.80}{in_words(map(repr, near))}",
-        argument="keep",
+        f"{said} must be {allowed}, not {value!r:.80}{in_words(map(repr, near))}", argument="keep"
     )
 
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from trimtab._shared.checks import answers_later, in_words, is_later, near_names, number_of
+from trimtab._shared.mapping import FixedMapping
 from trimtab.conversation import Unit
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.relevance import relevance
@@ -109,25 +110,13 @@ WeightsLike: TypeAlias = str | Mapping[str, float]
 """One of `SCORE_NAMES`, or several with their weights."""
 
 
-class Weights(Mapping[str, float]):
+class Weights(FixedMapping[float]):
     """Scores by name with their weights; cannot be changed."""
 
-    __slots__ = ("_items",)
+    __slots__ = ()
 
     def __init__(self, weights: Mapping[str, float], /) -> None:
-        self._items = tuple((name, float(weights[name])) for name in SCORE_NAMES if name in weights)
-
-    def __getitem__(self, name: str, /) -> float:
-        return dict(self._items)[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __hash__(self) -> int:
-        return hash(self._items)
+        super().__init__((name, float(weights[name])) for name in SCORE_NAMES if name in weights)
 
     def __repr__(self) -> str:
         return repr(self.to_data())
