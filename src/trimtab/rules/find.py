@@ -211,7 +211,7 @@ def _told_by(words: Sequence[str], default: str) -> str:
     known = _words_by_code().get(default, frozenset())
     if 2 * len(known & sample) > len(sample):
         return default
-    if 3 * sum(["\u3400" <= word < "\ua000" for word in sample]) > len(sample):
+    if 3 * sum(["\u3400" <= word < "\ua000" for word in sample if not word.isascii()]) > len(sample):
         return "zh"
     counts = {code: len(known & sample) for code, known in _words_by_code().items()}
     best = max(counts.values())

@@ -121,6 +121,8 @@ class Index:
     """The same of all phrases, for where a clause begins."""
     seconds: frozenset[str] = frozenset()
     """The words that may come second where a clause begins with any word (`+`, `*`)."""
+    telling: frozenset[str] = frozenset()
+    """The words that a phrase may begin with anywhere, or that do something to those who walk."""
 
     @property
     def firsts(self) -> frozenset[str]:
@@ -199,6 +201,7 @@ def index_of(language: Language, /) -> Index:
         | dict.fromkeys(_BREAKS, _BREAK)
         | dict.fromkeys(index.joints.union("*_"), _JOINT)  # bold and slanted print
     )
+    index.telling = frozenset((*index.midst, *index.marks))
     return index
 
 
@@ -266,9 +269,12 @@ def find_cues(index: Index, words: Sequence[str]) -> Finds:
     found: Finds = {}
     start, joined, free, fresh, opened = 2, False, 0, -1, 1
     marks, midst, fronts, any_front = index.marks, index.midst, index.fronts, index.seconds
+    telling = index.telling
     for at, word in enumerate(words):
         if at == fresh:
             start = max(start, opened)
+        elif not start and word not in telling:
+            continue
         seconds = fronts.get(word, any_front) if start else midst.get(word, _NOTHING)
         if at >= free and (
             seconds is None or (seconds and words[at + 1 : at + 2] and words[at + 1] in seconds)

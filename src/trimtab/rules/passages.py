@@ -249,7 +249,7 @@ class _Walk:
         return bare.endswith(_CODE_ENDS) or _CODE.search(bare) is not None
 
     def _own(self, line: str, hidden: str, start: int) -> None:
-        mark = _HEADING.match(line)
+        mark = _HEADING.match(line) if "#" in line else None
         kind: Literal["text", "item", "heading"] = "heading" if mark else "text"
         if mark is None:
             mark = _ITEM.match(line) or _CHINESE_ITEM.match(line)

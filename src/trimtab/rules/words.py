@@ -17,6 +17,9 @@ _WORD = re.compile(
     r"[^\W\d_\u3400-\u9fff]+(?:'[^\W\d_\u3400-\u9fff]+)*|\d+(?:[.,:]\d+)*|[\ue000\ue001]+|[^\s]"
 )
 
+_ASCII_WORD = re.compile(r"[a-z]+(?:'[a-z]+)*|\d+(?:[.,:]\d+)*|\S")
+"""The same of a text that is all ASCII, in half the time."""
+
 
 class Words(NamedTuple):
     """The words of a sentence, and where each begins and ends in the text."""
@@ -36,7 +39,7 @@ def lower(text: str, /) -> str:
 
 def words_of(small: str, start: int, end: int, /) -> list[str]:
     """Split a part of a text in small letters into words, numbers, signs and single Han characters."""
-    return _WORD.findall(small, start, end)
+    return (_ASCII_WORD if small.isascii() else _WORD).findall(small, start, end)
 
 
 def places_of(small: str, start: int, end: int, /) -> Words:
