@@ -397,6 +397,19 @@ def test_an_option_of_a_session_does_what_it_does_in_a_program(
     assert ("77x41" in str(views[-1][0][:-1])) == (keyword == {"recall_ratio": 0.4})
 
 
+def test_results_of_a_view_are_written_once_until_that_is_taken_back(url: str) -> None:
+    """The log keeps the option, and each result as it came."""
+    found, tight = '{ "found": [ 1, 2 ] }', '{"found":[1,2]}'
+    chat = [HELLO, calling(function_call("A")), result("A", found)]
+    run("add", *at(url), *BUDGET, "--compact", data=chat)
+    assert said(run("show", *at(url)))[-1]["content"] == tight
+    run("add", *at(url), data={"role": "assistant", "content": "Two."})
+    assert said(run("show", *at(url)))[-2]["content"] == tight
+    assert found in json.dumps(lines(run("history", *at(url)))).replace('\\"', '"')
+    run("add", *at(url), "--no-compact", data=HELLO)
+    assert said(run("show", *at(url)))[-3]["content"] == found
+
+
 def test_the_limit_of_results_and_the_marks_are_taken_away_and_given_back(url: str) -> None:
     """A word each; what is left out stays as it is."""
     long = result("A", "line after line " * 60)

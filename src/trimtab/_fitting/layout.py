@@ -69,7 +69,7 @@ from trimtab.strategies.rules_message import check_rules
 if TYPE_CHECKING:
     from trimtab._fitting.compaction import Windows
     from trimtab.compact import Compact
-    from trimtab.report import Reason, RuleCounts, SummaryCheck, Violation
+    from trimtab.report import Reason, RuleCounts, SummaryCheck, Violation, WrittenResults
 
 __all__ = [
     "Composition",
@@ -135,6 +135,8 @@ class Policy:
     """Rules of a session in its blocks."""
     pins: Mapping[str, Collection[int]] = field(default_factory=dict)
     """Messages that stay in blocks that may give way, by the name of the block and their places in it."""
+    written: Mapping[str, WrittenResults] = field(default_factory=dict)
+    """What was done to results before they came, by the name of the block; indices are of its messages."""
     origin: OriginOf | None = None
     """Says of a message that it has less say than its role."""
     rules: Any = None
@@ -713,7 +715,7 @@ def _parts(
             source_sizes=source_sizes,
             start=source_starts[at],
             asked_pins=history.pins,
-            compact=_compact_of(policy, block) if policy.compact or block.compact else None,
+            compact=compact_for(policy, block) if policy.compact or block.compact else None,
             owner_of=policy.owner_of,
             **rest,
         )
@@ -722,7 +724,7 @@ def _parts(
     return parts[::-1], bonds
 
 
-def _compact_of(policy: Policy, block: Block) -> Compact | None:
+def compact_for(policy: Policy, block: Block, /) -> Compact | None:
     """Return how results of a block are written; what is pinned or joined is sent as it is."""
     compact: Any = policy.compact if block.compact is None else block.compact
     return None if not compact or block.pinned or block.separator is not None else compact

@@ -19,7 +19,7 @@ from trimtab.formats import Format, Request, mapping_of
 from trimtab.strategies.drop import Strict
 
 if TYPE_CHECKING:
-    from trimtab.report import Reason, Report, RuleCounts, SummaryCheck, Violation
+    from trimtab.report import Reason, Report, RuleCounts, SummaryCheck, Violation, WrittenResults
 
 __all__ = ["BlockDecision", "Outcome", "mark_tokens_of"]
 
@@ -383,6 +383,10 @@ class Outcome:
 
     def _note_written(self, *, ask: bool = False) -> None:
         """Note what results are written as, and what that saves; `ask` a counter that has to be awaited."""
+        for decision in self.decisions:
+            before = self.composition.policy.written.get(decision.portion.name)
+            if before is not None:
+                decision.written = _behind(before, decision.portion.start)
         if self.composition.compacts:
             from trimtab._fitting.compaction import note_written  # not above: loaded by who asks for it
 
@@ -428,3 +432,11 @@ def _mark(part: Part, message: Any) -> Any:
 def _more(part: Part, marked: Any, plain: Any) -> int:
     """Return what a message costs more than another."""
     return 0 if marked is plain else part.sizes.alone(marked) - part.sizes.alone(plain)
+
+
+def _behind(written: WrittenResults, offset: int) -> WrittenResults:
+    """Return what was done to results where other messages stand in front."""
+    from trimtab.report import ReferenceRow  # not above: many fits are never reported
+
+    rows = (ReferenceRow(index=one.index + offset, source=one.source + offset) for one in written.references)
+    return replace(written, references=tuple(rows))

@@ -796,8 +796,6 @@ POLICY = Table(
         "$schema": Key(_ANY_TEXT, "Where editors find the schema of this file."),
     }
 )
-"""The whole of it."""
-
 # Sessions, which `trimtab.replay` makes of data.
 
 _KINDS_OF_SESSIONS: Mapping[str, _Kind] = {
@@ -819,6 +817,7 @@ _KINDS_OF_SESSIONS: Mapping[str, _Kind] = {
     ),
     "summarizer": _choice("extractive"),
     "must_keep": _MustKeep(takes_names=False),
+    "compact": _COMPACT,
     "rules": _RULES,
     "find_rules": _choice("auto", "all", "off"),
     "max_kept_ratio": _FRACTION,

@@ -201,7 +201,7 @@ def _table(totals: Sequence[Replayed]) -> str:
     rows.sort(key=lambda row: row[:3])
     heads = [
         word
-        for word in (*_COLUMNS, "summaries", "evidence", "lost", "uses", "needs", *_FLAWS)
+        for word in (*_COLUMNS, "compacted", "summaries", "evidence", "lost", "uses", "needs", *_FLAWS)
         if any(cells[word] not in ("", "-") for *_, cells in rows)
     ]
     written = []

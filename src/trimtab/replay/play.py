@@ -221,7 +221,7 @@ class _Stage:
         self.before, self.cut = call, cut
         asked, read, written = meter.calls, meter.read_tokens, meter.written_tokens
         meter.reset()
-        charge = reading.charge
+        charge, compact = reading.charge, view.written
         return CallRow(
             index=index,
             given_messages=len(call.messages),
@@ -236,6 +236,8 @@ class _Stage:
             cold=reading.is_cold,
             price=charge.price + read * self.prices.base + written * (self.prices.output or 0.0),
             evicted=view.evicted,
+            references=0 if compact is None else len(compact.references),
+            saved_tokens={} if compact is None else dict(compact.saved_tokens or {}),
             cut=cut,
             moved_back=moved_back,
             summarizer_calls=asked,

@@ -16,8 +16,9 @@ from trimtab.formats.values import compact_json
 from trimtab.models import CachePricing
 from trimtab.policy.conversations import with_conversation
 from trimtab.replay.record import Messages, ModelCall, Recording, goes_on
+from trimtab.report import WrittenResults
 from trimtab.session import Session
-from trimtab.session.session import set_clock
+from trimtab.session.runner import set_clock
 from trimtab.stores import MemoryStore
 from trimtab.strategies import Cascade, Cheapest, Strategy, Summarize
 from trimtab.strategies.summarizer import Summarizer, SummaryRequest, reads_all, takes_existing
@@ -84,6 +85,8 @@ class View:
     """Whether some are there in another shape."""
     limit_tokens: int | None = None
     """The room there was; None where nobody gave any."""
+    written: WrittenResults | None = None
+    """What `compact` did to results; None where nobody asked for it."""
     marks: tuple[int, ...] | None = None
     """How many messages stand before each mark for the prompt cache, where the policy sets them."""
 
@@ -287,6 +290,7 @@ def _view(fitted: Fitted[Any]) -> View:
         system=fitted.system,
         evicted=report.evicted_message_count,
         changed=report.compacted,
+        written=report.written,
         limit_tokens=report.input_tokens,
     )
 

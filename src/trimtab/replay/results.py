@@ -232,6 +232,8 @@ class CallRow:
         cold: Whether the cache had expired.
         price: Cost of the input, and of the summaries written for it.
         evicted: Messages of the call that were not sent.
+        references: Results that `compact` wrote as a reference to an earlier one, each pair once.
+        saved_tokens: Tokens that `compact` saved, by step: "repeats", "json", or the name of a `Kind`.
         cut: Position of the cut: everything from there on was sent; None if the call was refused. A summary,
             facts and recalled text are not messages of the conversation.
         moved_back: Whether the cut is at an older message than in the previous call.
@@ -257,6 +259,8 @@ class CallRow:
     cold: bool = False
     price: float = 0.0
     evicted: int = 0
+    references: int = 0
+    saved_tokens: Mapping[str, int] = field(default_factory=dict)
     cut: int | None = None
     moved_back: bool = False
     summarizer_calls: int = 0
@@ -288,6 +292,8 @@ class Totals:
         fill_sum: Sum of the used share of the room of each call, if known.
         filled_calls: Calls whose room is known.
         evicted: Messages that were not sent, summed over calls.
+        references: Results that `compact` wrote as a reference to an earlier one, summed over calls.
+        saved_tokens: Tokens that `compact` saved, by step, summed over calls.
         cut_moves: Calls in which the cut moved.
         moved_back: How often it moved to an older message.
         summarizer_calls: Calls of a model for summaries.
@@ -309,6 +315,8 @@ class Totals:
     fill_sum: float = 0.0
     filled_calls: int = 0
     evicted: int = 0
+    references: int = 0
+    saved_tokens: Mapping[str, int] = field(default_factory=dict)
     cut_moves: int = 0
     moved_back: int = 0
     summarizer_calls: int = 0
@@ -335,7 +343,12 @@ class Totals:
 
     def __add__(self, other: Totals) -> Totals:
         """Sum up both."""
-        return Totals(**_sums(asdict(self), asdict(other)), evidence=self.evidence + other.evidence)
+        saved = {
+            step: self.saved_tokens.get(step, 0) + other.saved_tokens.get(step, 0)
+            for step in dict.fromkeys((*self.saved_tokens, *other.saved_tokens))
+        }
+        sums = _sums(asdict(self), asdict(other))
+        return Totals(**sums, saved_tokens=saved, evidence=self.evidence + other.evidence)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, including shares."""
@@ -345,8 +358,11 @@ class Totals:
 
 
 def _sums(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Add up what is no evidence, which is summed by itself."""
-    return {name: number + other[name] for name, number in one.items() if name != "evidence"}
+    """Add up the numbers; evidence and what was saved are summed by themselves."""
+    return {name: number + other[name] for name, number in one.items() if name not in _NO_NUMBERS}
+
+
+_NO_NUMBERS = ("evidence", "saved_tokens")
 
 
 def totals_of(rows: Iterable[CallRow], /) -> Totals:
@@ -374,6 +390,8 @@ def _of(row: CallRow, *, moves: bool) -> Totals:
         fill_sum=row.tokens / row.limit_tokens if is_filled and row.limit_tokens else 0.0,
         filled_calls=is_filled,
         evicted=row.evicted,
+        references=row.references,
+        saved_tokens=row.saved_tokens,
         cut_moves=moves,
         moved_back=row.moved_back,
         summarizer_calls=row.summarizer_calls,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trimtab.models import dollars_for
@@ -65,6 +65,7 @@ def cells_of(one: Replayed, first: Replayed, /) -> dict[str, str]:
         "price": f"{totals.price:,.0f}",
         "dollars": in_dollars(one.dollars),
         "cost": cost if one.is_sound or not cost else f"({cost})",
+        "compacted": _some(sum(totals.saved_tokens.values())),
         "cut moved": f"{totals.cut_moves:,}",
         "back": _some(totals.moved_back),
         "summaries": _some(totals.summarizer_calls),
@@ -135,6 +136,17 @@ def _loss(*tallies: Tally | None) -> str:
 _USES = "uses, needs: details that the model takes from results alone, or from anything earlier, in view then"
 
 
+def _compacted(results: Sequence[Replayed]) -> Iterator[str]:
+    """Say by which steps how many tokens were saved."""
+    for one in results:
+        saved = {step: tokens for step, tokens in one.totals.saved_tokens.items() if tokens}
+        if saved:
+            steps = ", ".join(f"{plain(step)} {tokens:,}" for step, tokens in saved.items())
+            references = plural(one.totals.references, "reference")
+            name = plain(one.policy)[:40]
+            yield f"compacted by {name}: tokens saved, summed over calls: {steps}; {references}"
+
+
 def notes_of(results: Sequence[Replayed], /) -> list[str]:
     """Say of which room, model and prices a table is, and what of its words has to be known."""
     if not results:
@@ -145,6 +157,7 @@ def notes_of(results: Sequence[Replayed], /) -> list[str]:
         "; ".join(subject_of(results)),
         _of_calls(results),
         *_costs(results),
+        *_compacted(results),
         *([lost] if has_canaries else []),
         *([_USES] if any(one.uses.needs.sought for one in results) else []),
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from trimtab._fitting.allocation import Claim, allocate
 from trimtab._fitting.blocks import Block, Tier
 from trimtab._fitting.fold import claims_of
-from trimtab._fitting.layout import Policy, compose, ties_of
+from trimtab._fitting.layout import Policy, compact_for, compose, ties_of
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.errors import (
@@ -21,7 +21,9 @@ from trimtab.errors import (
 from trimtab.strategies.rules_message import check_rules
 
 if TYPE_CHECKING:
-    from trimtab.report import RuleCounts, SummaryCheck
+    from trimtab._fitting.fitted import Fitted
+    from trimtab.compact import Compact
+    from trimtab.report import RuleCounts, SummaryCheck, WrittenResults
     from trimtab.session.options import Options
 
 HISTORY = "history"
@@ -96,6 +98,12 @@ def room_for_history(options: Options) -> Room:
     return Room(limits[HISTORY], max(limits[HISTORY], room - others))
 
 
+def compact_in(context: Context, /) -> Compact | None:
+    """Return how views write tool results, as the context says; None: as they are."""
+    block = next((one for one in context.blocks if one.name == HISTORY), Block(name=HISTORY))
+    return compact_for(context.policy, block)
+
+
 def constant_room(options: Options) -> int:
     """Return what the history may have at most, whatever the other blocks hold: its cap, or all there is."""
     context = _whole(options)
@@ -140,6 +148,7 @@ def request_of(
     checked: tuple[SummaryCheck, ...] = (),
     rule_counts: RuleCounts | None = None,
     rules: Sequence[str] = (),
+    written: WrittenResults | None = None,
 ) -> Policy:
     """Return the whole request: the other blocks, and the history as the session shows it.
 
@@ -155,5 +164,23 @@ def request_of(
         notes=notes,
         checked=checked,
         rule_counts=rule_counts,
+        written={} if written is None else {HISTORY: written},
         rules=check_rules([*made.policy.rules, *rules]),
     )
+
+
+def written_in_output(fitted: Fitted[Any], host: int | None, /) -> WrittenResults | None:
+    """Return what a fit did to results; indices are of what it gives, without the host's rules."""
+    from trimtab.report import ReferenceRow  # not above: sessions without a context need none
+
+    written = fitted.report.written
+    if written is None:
+        return None
+    given = [place for at, place in enumerate(fitted.positions) if at != host]
+    at_of = {place: at for at, place in enumerate(given) if place is not None}
+    rows = [
+        ReferenceRow(index=at_of[one.index], source=at_of[one.source])
+        for one in written.references
+        if one.index in at_of and one.source in at_of
+    ]
+    return replace(written, references=tuple(rows))

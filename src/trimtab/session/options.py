@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from trimtab._fitting.blocks import Block
 from trimtab._fitting.callbacks import OnTrim
-from trimtab._fitting.request import check_breakpoints, counter_of
+from trimtab._fitting.request import check_breakpoints, compact_of, counter_of
 from trimtab._shared.checks import (
     answers_later,
     check_choice,
@@ -51,7 +51,14 @@ from trimtab.formats.handles import offers_reading
 from trimtab.models import Framing
 from trimtab.relevance.ranker import RankCall, RankerLike, check_ranker
 from trimtab.session.hooks import HooksLike, SessionHooks, hooks_by_name
-from trimtab.session.in_context import NO_ROOM, Room, constant_room, require_context, room_for_history
+from trimtab.session.in_context import (
+    NO_ROOM,
+    Room,
+    compact_in,
+    constant_room,
+    require_context,
+    room_for_history,
+)
 from trimtab.session.plain import plain_message
 from trimtab.stores import Retry, StoreLike
 from trimtab.strategies.cheapest import Cheapest
@@ -68,6 +75,9 @@ from trimtab.strategies.must_keep import (
 )
 from trimtab.strategies.rules_message import check_rules
 from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, word_of
+
+if TYPE_CHECKING:
+    from trimtab.compact import Compact, CompactLike
 
 LEAST_BUDGET = 100
 
@@ -156,6 +166,27 @@ def _finder_given(name: str, value: Any) -> FindRulesLike:
         check_parameters(name, value, "text")
         return cast("FindRulesLike", value)
     return cast("FindRulesLike", check_choice(name, value, FINDS))
+
+
+def _compact_given(name: str, value: Any) -> Compact | None:
+    if isinstance(value, Mapping):  # as a log has it
+        from trimtab.compact import Compact  # not above: loaded by who asks for it
+
+        try:
+            return Compact(**value)
+        except TypeError:
+            raise ConfigurationError(
+                f"{name} must be True, False or a Compact, not {value!r:.80}", argument=name
+            ) from None
+    return compact_of(value)
+
+
+def _compact_as_data(compact: Compact | None) -> dict[str, Any] | None:
+    if compact is None:
+        return None
+    from trimtab.compact.options import compact_data  # not above: loaded by who asks for it
+
+    return compact_data(compact)
 
 
 def _text_given(name: str, value: Any) -> str:
@@ -291,6 +322,11 @@ class SessionOptions:
             is the rule of `fit`: a result larger than half of the budget, and a
             text that no view could hold, is shown at a quarter of the budget
             once a message follows it. None: no limit.
+        compact: How views write tool results: True, or a
+            `trimtab.compact.Compact`. Lines that an earlier result in the view
+            has become a reference, and JSON is written without spaces. The
+            messages in the log stay as they are. None, the default, and False:
+            results are shown as they are. In a `Context`, that says it.
         recall_ratio: The share of a view, without system text and anchors, for
             messages in the log that are relevant to the newest question, marked
             as earlier text; from 0, the default, to below 1. This room is kept
@@ -359,6 +395,7 @@ class SessionOptions:
     max_result_ratio: Option[float | Literal["auto"] | None, ResultRatio] = by_default(
         "auto", _result_ratio_given, policy=True, before=None
     )
+    compact: Option[CompactLike, Compact | None] = by_default(None, _compact_given, policy=True, before=None)
     recall_ratio: Option[float] = by_default(0.0, _recall_given, policy=True, before=0.0)
     ranker: Option[RankerLike | None] = by_default(None, check_ranker, kept=False)
     max_candidates: Option[int | None] = by_default(None, Whole(1), before=None)
@@ -457,6 +494,11 @@ class Options(SessionOptions):
                 " Context(breakpoints=True)",
                 argument="breakpoints",
             )
+        if self.compact is not None:
+            raise ConfigurationError(
+                "compact of a session in a Context belongs to the Context: Context(compact=True)",
+                argument="compact",
+            )
         context = require_context(self.context, self).clone()
         self.context, self.format = context, context.policy.format
 
@@ -532,6 +574,11 @@ class Options(SessionOptions):
         return clamp_for(self.max_result_ratio, whole_tokens, self.tools or elsewhere)
 
     @property
+    def writes(self) -> Compact | None:
+        """How views write tool results, as the session or its context says; None: as they are."""
+        return self.compact if self.context is None else compact_in(self.context)
+
+    @property
     def over_limit(self) -> bool:
         """Tell whether the budget may pass what the model takes."""
         return self.resolved is not None and self.resolved.over_limit
@@ -540,6 +587,12 @@ class Options(SessionOptions):
     def keeps_by_function(self) -> bool:
         """Tell whether a function says what summaries must keep, which no log can store."""
         return callable(self.must_keep)
+
+    @property
+    def _kinds(self) -> str | None:
+        """Names of the kinds of `compact`, which no log can store."""
+        kinds = () if self.compact is None else self.compact.kinds
+        return ", ".join([one.name for one in kinds]) or None
 
     def rank(self, query: str = "", messages: Sequence[Any] = ()) -> RankCall:
         """Make the question to the ranker."""
@@ -553,6 +606,7 @@ class Options(SessionOptions):
             "strategy": None if self.strategy is None else self.strategy.to_dict(),
             "must_keep": None if self.keeps_by_function else must_keep_data(self.must_keep),
             "find_rules": "off" if callable(self.find_rules) else self.find_rules,
+            "compact": _compact_as_data(self.compact),
             "budget_tokens": self.budget_tokens if self.context is None else 0,
             "over_limit": self.over_limit,
             "counted_by": self.counted_by,
@@ -564,6 +618,7 @@ class Options(SessionOptions):
                 ),
                 "must_keep": name_of(self.must_keep) if self.keeps_by_function else None,
                 "find_rules": name_of(self.find_rules) if callable(self.find_rules) else None,
+                "compact": self._kinds,
                 "counter": None if self.counter is None else counter_name(self.tokens_by),
                 "context": self.context is not None,
                 "ranker": None if self.ranker is None else self.rank().word,
@@ -578,10 +633,10 @@ _AWAIT_RANKER = "await aadd(...) instead of calling add(...), and arecall(...) i
 FUNCTIONS = [
     name
     for name, about in _ABOUT.items()
-    if name in ("must_keep", "find_rules") or (not about.kept and name not in ("budget", "format"))
+    if name in ("must_keep", "find_rules", "compact") or (not about.kept and name not in ("budget", "format"))
 ]
-"""Options that no log can store, or not always: `must_keep` and `find_rules` may be functions. A session made
-with them does not silently continue without them (SPEC E12b)."""
+"""Options that no log can store, or not always: `must_keep` and `find_rules` may be functions, and `compact`
+may have kinds. A session made with them does not silently continue without them (SPEC E12b)."""
 
 _DATA = [name for name, about in _ABOUT.items() if about.kept]
 """Options that a log stores unchanged."""
@@ -635,7 +690,7 @@ def missing_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> s
     return None
 
 
-_ARTICLES = {"on_trim": "an ", "hooks": ""}
+_ARTICLES = {"on_trim": "an ", "hooks": "", "compact": ""}
 
 
 def function_name(kind: str, what: object, /) -> str:

@@ -92,6 +92,8 @@ def _store_of(given: StoreLike) -> Store:
 class RunnerHolder:
     """An object with a runner, and so with locks and a store."""
 
+    _runner: Runner
+
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: a copy would be useless.
 
@@ -429,3 +431,8 @@ def _after_fork() -> None:
 
 # Windows has no fork.
 getattr(os, "register_at_fork", lambda **_: None)(after_in_child=_after_fork)
+
+
+def set_clock(session: RunnerHolder, clock: Callable[[], float], /) -> None:
+    """Make a session take its time from a function: a replay uses its recording's times."""
+    session._runner.core.clock = clock

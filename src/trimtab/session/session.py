@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from trimtab._fitting.callbacks import OnTrim
@@ -69,10 +69,8 @@ from trimtab.strategies.fact_extractor import Fact, FactExtractorLike
 from trimtab.strategies.must_keep import MustKeepLike
 from trimtab.strategies.summarizer import SummarizerLike
 
-
-def set_clock(session: Session, clock: Callable[[], float], /) -> None:
-    """Make a session take its time from a function: a replay uses its recording's times."""
-    session._runner.core.clock = clock
+if TYPE_CHECKING:
+    from trimtab.compact import CompactLike
 
 
 @args_of(SessionOptions)
@@ -157,6 +155,7 @@ class Session(RunnerHolder):
         fact_extractor: FactExtractorLike | None = None,
         must_keep: MustKeepLike = None,
         find_rules: FindRulesLike | None = None,
+        compact: CompactLike = None,
         counter: CounterLike | None = None,
         hooks: HooksLike | None = None,
         context: Context | None = None,
@@ -170,11 +169,11 @@ class Session(RunnerHolder):
         Args:
             store: The store.
             id: The session's name in the store.
-            summarizer: The function the session was made with; a log stores no
-                functions.
+            summarizer: The function it was made with; a log stores none.
             fact_extractor: The same.
             must_keep: The same, if it is a function.
             find_rules: The same.
+            compact: The same, if it has kinds.
             counter: The same.
             hooks: The same.
             context: The same.
@@ -185,8 +184,7 @@ class Session(RunnerHolder):
                 written, and tokens are estimated.
 
         Raises:
-            ConfigurationError: A function it was made with is missing; raised
-                at first use.
+            ConfigurationError: A function is missing; raised at first use.
             UnknownNameError: There is no such session; raised at first use.
         """
         functions = {
@@ -194,6 +192,7 @@ class Session(RunnerHolder):
             "fact_extractor": fact_extractor,
             "must_keep": must_keep,
             "find_rules": find_rules,
+            "compact": compact,
             "counter": counter,
             "hooks": hooks,
             "context": context,

@@ -224,7 +224,8 @@ def _prepare(core: Core, asked: Asked) -> Steps[_Prepared]:
     made = yield from read_working_set(core.session, now.version, state, target)
     before = yield from _view_of(core, now, made)
     shown = listed_view(now).messages
-    tokens_before = made.reader.fixed_tokens() + sum(map(made.reader.lasting_tokens, shown))
+    whole_tokens = made.reader.fixed_tokens() + sum(map(made.reader.lasting_tokens, shown))
+    tokens_before = whole_tokens - now.saved_tokens
     exceeded, leaving = (made.total_tokens, made.cut()) if made.over else (0, [])
     made = yield from read_working_set(core.session, now.version, made.state, target)
     error: BudgetExceededError | None = None

@@ -29,7 +29,7 @@ from trimtab.session.calibration import Calibration
 from trimtab.session.core import Core, ViewGiven, ViewShown, id_of
 from trimtab.session.effects import FitContext, Steps
 from trimtab.session.facts import read_facts, recount_facts
-from trimtab.session.in_context import NO_ROOM, request_of
+from trimtab.session.in_context import NO_ROOM, request_of, written_in_output
 from trimtab.session.log import Pages, event_at, events_at, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.options import Options, session_budget
@@ -148,6 +148,8 @@ def fit_working_set(
             checked=checked,
             rule_counts=rule_counts,
             rules_tokens=working_set.host_rule_tokens,
+            compact=options.writes,
+            owner_of=lambda _: working_set.reader,  # the same in each call, by which results are known again
         )
     )
     try:
@@ -170,7 +172,12 @@ def cut_by_fit(working_set: WorkingSet) -> dict[int, Dict]:
     except BudgetExceededError:
         return {}
     origins, positions = listed_view(working_set).origins, fitted.positions
-    found = ((origins[place], at) for at in fitted.changed if (place := positions[at]) is not None)
+    whole = {row.index for row in fitted.report.messages if row.reason == "compacted"}
+    found = (
+        (origins[place], at)
+        for at in fitted.changed
+        if (place := positions[at]) is not None and place not in whole
+    )
     return {origin.versions[0]: fitted.messages[at] for origin, at in found if origin.kind == "message"}
 
 
@@ -709,7 +716,15 @@ def _fit_in_context(
     checked = () if report.values is None else (report.values,)
     host = _host_place(working_set, fitted.positions)
     messages = [message for at, message in enumerate(fitted.messages) if at != host]
-    asked = request_of(options, messages, report.notes, checked, report.rules, working_set.host_rules)
+    asked = request_of(
+        options,
+        messages,
+        report.notes,
+        checked,
+        report.rules,
+        working_set.host_rules,
+        written=written_in_output(fitted, host),
+    )
     whole: Fitted[Dict] = yield FitContext(asked)
     return whole
 

@@ -23,6 +23,7 @@ from trimtab.session.recollection import Recalled, RecalledUnit, Recollection
 from trimtab.session.rule_record import SessionRule, count_rules, host_rule
 from trimtab.session.rules import RuleBlock, RuleBook, RuleSizes, RuleView, look_at
 from trimtab.session.state import Members, State
+from trimtab.session.written import WrittenSizes
 from trimtab.session.zones import TokenBreakdown, Zones, limits_of, recent_target, shares
 
 _LEAST_PART = 4
@@ -91,6 +92,8 @@ class WorkingSet:
     system_tokens: int = 0
     host_rule_tokens: int = 0
     anchor_tokens: int = 0
+    _sizes_written: WrittenSizes | None = None
+    """What results take as a view writes them; None: not asked yet, or as they are."""
     _rule_sizes: RuleSizes | None = None
     _found_rules: tuple[tuple[Any, ...], RuleBook] = ((), RuleBook())
     """Those beside the host's when they were asked for last, and of which."""
@@ -153,8 +156,13 @@ class WorkingSet:
 
     @property
     def total_tokens(self) -> int:
-        """Tokens of everything that is in view or would be, if there was room for it."""
-        return self.front_tokens + self.shown_tokens + self.state.recent_tokens
+        """Tokens of everything that is in view or would be, if there was room for it.
+
+        Recent results are written as `compact` says, and whatever waits as it is: which of that has room is
+        the same then, however it came to wait.
+        """
+        whole = self.front_tokens + self.shown_tokens + self.state.recent_tokens
+        return whole - self._saved_tokens(self.recent.values())
 
     @property
     def front_tokens(self) -> int:
@@ -171,7 +179,23 @@ class WorkingSet:
     @property
     def over(self) -> bool:
         """True if that exceeds the budget."""
-        return self.total_tokens > self.state.room_tokens
+        room = self.state.room_tokens
+        whole = self.front_tokens + self.shown_tokens + self.state.recent_tokens
+        return whole > room and self.total_tokens > room  # the first is told without writing anything
+
+    def _saved_tokens(self, units: Collection[SessionUnit]) -> int:
+        """Return by how much these units are shorter as a view writes their results."""
+        compact = self.reader.options.writes
+        if compact is None:
+            return 0
+        if self._sizes_written is None:
+            self._sizes_written = WrittenSizes(self.reader, compact)
+        return self._sizes_written.saved_tokens(units, self.state.pins)
+
+    @property
+    def saved_tokens(self) -> int:
+        """By how much the view is shorter than its messages, as it writes results."""
+        return self._saved_tokens(self.in_view())
 
     @property
     def has_room(self) -> bool:
@@ -185,8 +209,9 @@ class WorkingSet:
 
     @property
     def messages_tokens(self) -> int:
-        """Tokens of the messages in view, as they are."""
-        return self.waiting_tokens + self.state.recent_tokens - self._out_of(self.recent)
+        """Tokens of the messages in view, with results as the view writes them."""
+        whole = self.waiting_tokens + self.state.recent_tokens - self._out_of(self.recent)
+        return whole - self.saved_tokens
 
     @property
     def waiting_tokens(self) -> int:
@@ -338,7 +363,7 @@ class WorkingSet:
 
     def rules_with(self, units: Mapping[int, SessionUnit], /) -> RuleView:
         """Find out where the rules are if these units are in view."""
-        taken = sum(unit.tokens for unit in units.values())
+        taken = sum(unit.tokens for unit in units.values()) - self._saved_tokens(units.values())
         return look_at(
             self.found_rules,
             self._sizes_of_rules,

@@ -147,6 +147,12 @@ begin_options = together(
         help="Mark each view for a prompt cache that stores marked prefixes only.",
     ),
     click.option(
+        "--compact/--no-compact",
+        default=None,
+        help="Write tool results of a view once: lines of earlier results as references, and JSON without"
+        " spaces.",
+    ),
+    click.option(
         "--strategy",
         metavar="cheapest|FILE",
         help="How deep cuts go, in place of --target-ratio: cheapest, or a JSON or TOML file of it.",
@@ -187,6 +193,7 @@ def options_in(given: Mapping[str, Any]) -> dict[str, Any]:
         "find_rules": given["find_rules"],
         "max_rule_tokens": given["max_rule_tokens"],
         "breakpoints": given["breakpoints"],
+        "compact": given["compact"],
         "max_result_ratio": given["max_result_ratio"],
         **{name: given[name] for name in RATIOS},
     }
@@ -323,6 +330,8 @@ def say_missing(session: Session, *, adds: bool = False) -> None:
         told.append(f"it has the fact extractor {missing['fact_extractor']}, not asked here: {effect}")
     if "find_rules" in missing:
         told.append(f"it finds rules with {missing['find_rules']}, so none are found here")
+    if "compact" in missing:
+        told.append(f"results of its kinds ({missing['compact']}) are written as they are here")
     if "on_trim" in missing:
         told.append(f"what its on_trim ({missing['on_trim']}) takes out of a view is in this one")
     if "hooks" in missing:
