@@ -8,6 +8,10 @@ tests that come by it, the shortest and those that killed neighbours first, unti
 are asked last, about mutants that no other test kills. A mutant that survives means a test is missing or the
 code has no effect. At the end what killed runs once more, without a mutant: what fails then killed nothing.
 
+Who killed a mutant is remembered in tests/mutants/killers.txt, which is part of the repository: that test is
+asked first, and alone, before any file is run without a mutant. It is a hint: only a test that fails kills.
+So a whole run takes minutes, and hours only where tests or mutants are new.
+
 What cannot be told in a fork is told in a process that imports the package with the mutant in it: a change of
 what an import runs, a kill where what is changed ran during import, and, by all tests, each survivor.
 
@@ -58,6 +62,9 @@ from tests.mutants.rows import MODULES
 
 RESULTS = ROOT / "build" / "mutants.jsonl"
 """A line for each mutant: path, function, old, new, and who killed it (null: nobody)."""
+
+KILLERS = ROOT / "tests" / "mutants" / "killers.txt"
+"""A line for each test that killed, and the numbers of the mutants it killed last."""
 
 
 class Job(NamedTuple):
@@ -131,6 +138,24 @@ def _write_result(row: object) -> None:
     RESULTS.parent.mkdir(exist_ok=True)
     with RESULTS.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
+
+
+def read_killers() -> dict[int, str]:
+    """Read by the number of each mutant the test that killed it last."""
+    lines = KILLERS.read_text(encoding="utf-8").splitlines() if KILLERS.exists() else []
+    rows = (line.rpartition(": ") for line in lines)
+    return {int(number, 16): name for name, _, numbers in rows for number in numbers.split()}
+
+
+def write_killers(killed: Mapping[tuple[str, ...], str]) -> None:
+    """Remember who killed what, beside what is known of mutants that were not run; others are forgotten."""
+    known, numbers = read_killers(), dict[str, list[str]]()
+    for job in (Job(module, mutant) for module in MODULES for mutant in module.mutants):
+        name = killed.get(job.key, known.get(job.number, ""))
+        if "::" in name:  # no run that took too long
+            numbers.setdefault(name, []).append(f"{job.number:08x}")
+    lines = [f"{name}: {' '.join(sorted(own))}\n" for name, own in sorted(numbers.items())]
+    KILLERS.write_text("".join(lines), encoding="utf-8")
 
 
 def _stale(module: Module) -> list[str]:
@@ -210,13 +235,15 @@ class Run:
                     raise RuntimeError(f"{ready.failed} cannot be collected")
                 self._names, self._long = list(ready.names), frozenset(ready.long)
                 import_modules(ready.others)
+            _serve(slots, [partial(self._again, job, killer) for job, killer in self._known()])
             for is_long in (False, True):
                 self._by_modules(slots, is_long=is_long)
             killers = sorted({self._killed[job.key] for job in self._todo if job.key in self._killed})
-            _serve(slots, [partial(self._acquit, killers)])
+            _serve(slots, [partial(self._acquit, some) for some in _chunks(killers, _MOST_ACQUITTED)])
         finally:
             for slot in slots:
                 slot.worker.end()
+            write_killers(self._killed)
         return self._say((time.monotonic() - begin) / 60)
 
     def _by_modules(self, slots: Sequence[Slot], *, is_long: bool) -> None:
@@ -231,6 +258,24 @@ class Run:
             _serve(slots, [*(partial(self._probe, file, is_long) for file in asked), *steps])
             steps = [partial(self._one, job, is_long) for job in todo]
         _serve(slots, steps)
+
+    def _known(self) -> Iterator[tuple[Job, str]]:
+        """List the mutants whose killer is remembered and still there; those of a file stand together."""
+        known, there = read_killers(), frozenset(self._names)
+        for job in self._todo:
+            killer = known.get(job.number, "")
+            if killer in there and killer.partition("::")[0] in job.files:
+                yield job, killer
+
+    def _again(self, job: Job, killer: str, slot: Slot) -> Talk:
+        """Ask the test that killed a mutant last; one that lives is asked about as if it were new."""
+        changed = mutated(self._texts[job.module.path], job.mutant)
+        assert changed is not None  # else it is no job
+        with slot.change(job.module.path, changed):
+            found = yield from _killer(slot, job, changed, {killer: Ran("passed", 1.0, (job.number,))}, {})
+        if found is not None:
+            self._killed[job.key] = found
+            _write_result([*job.key, found])
 
     def _probe(self, file: str, is_long: bool, slot: Slot) -> Talk:
         """Run the tests of a file without a mutant, and note how long each takes and what it reaches."""
@@ -327,6 +372,14 @@ class Run:
             f" {len(alive)} survived; {len(self._todo)} run now, in {minutes:.1f} minutes"
         )
         return len(alive) + len(faults)
+
+
+def _chunks(names: Sequence[str], most: int) -> list[Sequence[str]]:
+    return [names[at : at + most] for at in range(0, len(names), most)]
+
+
+_MOST_ACQUITTED = 100
+"""Tests that run in one fork without a mutant at the end."""
 
 
 def _is_of(name: str, spec: str) -> bool:

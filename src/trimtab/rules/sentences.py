@@ -54,11 +54,13 @@ def _ends(text: str, sign: int, stop: int, end: int) -> bool:
         return not after or after.isupper()
     if text[sign] != ".":
         return True
+    if sign > 1 and text[sign - 2] == " " and text[sign - 1].isalpha():
+        return False  # an initial ends nothing; there may be one every third sign
     word = _word_before(text, sign)
     if word.isdigit():  # ends nothing where it numbers a line
         line = text[max(0, sign - _LONGEST_NUMBER) : sign].rpartition("\n")[2]
         return not line.strip().isdigit()
-    return len(word) > 1 and word not in _SHORT  # an initial ends nothing
+    return len(word) > 1 and word not in _SHORT
 
 
 def _word_before(text: str, end: int) -> str:
