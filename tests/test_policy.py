@@ -214,7 +214,7 @@ def test_every_key_of_a_block_a_budget_and_a_policy_is_in_the_table() -> None:
     budget = written["budget"]["anyOf"][1]
     assert set(budget["properties"]) == {one.name for one in fields(Budget)}
     content = {"system", "tools", "pending_calls", "notes", "checked", "rule_counts", "pins"}
-    content |= {"read", "write", "owner_of"}
+    content |= {"read", "write", "owner_of", "results"}
     assert set(written) - {"schema", "$schema"} == {one.name for one in fields(Context()._policy)} - content
 
 

@@ -41,6 +41,7 @@ def test_what_was_saved_is_what_was_not_sent(policy: Any) -> None:
     assert [row.references for row in tight.calls] == [0, 0, 0, 1]
     for row, other in zip(tight.calls, plain.calls, strict=True):
         assert sum(row.saved_tokens.values()) == other.tokens - row.tokens
+    assert tight.totals.evicted == tight.totals.cut_moves == 0
     both = tight + tight
     assert both.totals.saved_tokens == {
         step: 2 * tokens for step, tokens in tight.totals.saved_tokens.items()

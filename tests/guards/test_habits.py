@@ -13,7 +13,13 @@ LONGER = {"session/session.py": 1120, "formats/base.py": 900}
 """Files that are longer, by their subject: every method of a session, and of a wire form, with the Args that
 `help()` shows (of a session at 80 columns). May only shrink."""
 MAX_FUNCTION_LINES = 60
-GUESTS = ("session/core.py", "session/found_rules.py", "_shared/observers.py", "batch/task.py")
+GUESTS = (
+    "session/core.py",
+    "session/found_rules.py",
+    "session/kinds.py",
+    "_shared/observers.py",
+    "batch/task.py",
+)
 
 # In halves, so that ruff does not read this line as a suppression.
 SUPPRESSION = re.compile(r"#\s*(?:ty" + r"pe:\s*ignore|no" + r"qa|py" + r"right:|ruff:)")

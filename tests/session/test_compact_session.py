@@ -71,8 +71,8 @@ def test_the_count_of_a_session_is_what_the_report_of_its_view_says() -> None:
     ]
 
 
-def test_what_a_reference_led_to_is_written_out_once_it_is_gone() -> None:
-    """A redacted, an undone and a popped result are referred to no more."""
+def test_what_a_reference_led_to_is_written_out_once_it_is_redacted() -> None:
+    """It is referred to no more, but what stands in its place."""
     chat = _reads("openai_chat", 3)
     session = Session(9_000, counter=COUNTER, compact=True)
     first = session.extend(chat)[2]
@@ -96,12 +96,24 @@ def test_a_result_that_is_pinned_is_sent_as_it_is() -> None:
 
 def test_another_worker_writes_the_same_view() -> None:
     """The log has the option, all of it."""
-    store, compact = MemoryStore(), Compact(json=None, min_lines=2, min_tokens=0, exclude_tools=["grep"])
-    session = Session(2_500, counter=COUNTER, compact=compact, store=store, id="s")
-    session.extend(_reads("openai_chat", 9))
-    again = Session.open(store, "s", counter=COUNTER)
-    assert again.messages() == session.messages()
-    assert any("as in call_" in text for text in _texts(again))
+    compacts = (
+        Compact(json=None),
+        Compact(repeats=False),
+        Compact(min_lines=21),
+        Compact(min_tokens=1_000),
+        Compact(exclude_tools=["read"]),
+    )
+    chat = [*_reads("openai_chat", 3), *exchange("openai_chat", [("j", "look", '{ "a": [ 1, 2 ] }')])]
+    views = []
+    for compact in (Compact(), *compacts):
+        store = MemoryStore()
+        session = Session(2_500, counter=COUNTER, compact=compact, store=store, id="s")
+        session.extend(chat)
+        assert Session.open(store, "s", counter=COUNTER).messages() == session.messages()
+        views.append(_texts(session))
+    assert [view == views[0] for view in views] == [True, False, False, False, False, False]
+    store = MemoryStore()
+    Session(2_500, counter=COUNTER, compact=True, store=store, id="s").extend(_reads("openai_chat", 9))
     off = Session(store=store, id="s", counter=COUNTER, compact=None)
     assert off.token_count <= 2_500
     assert not any("as in call_" in text for text in _texts(off))
@@ -164,8 +176,106 @@ def test_a_switch_says_what_is_sent_before_and_after() -> None:
     assert plan.tokens_before == plan.tokens_after == session.token_count
 
 
-@pytest.mark.parametrize("wrong", ["yes", 1, {"repeat": True}])
+@pytest.mark.parametrize("wrong", ["yes", 1, {"json": "table"}, {}])
 def test_a_wrong_option_is_refused_with_what_to_write(wrong: Any) -> None:
     """Nothing begins with it."""
     with pytest.raises(ConfigurationError, match=r"compact must be True, False or a Compact"):
         Session(9_000, compact=wrong)
+
+
+def test_a_version_is_shown_as_it_was_then() -> None:
+    """Whatever is asked for now: the log says how results were written."""
+    store = MemoryStore()
+    session = Session(9_000, counter=COUNTER, compact=True, store=store, id="s")
+    version = session.extend(_reads("openai_chat", 3))[-1].version
+    then = session.messages()
+    plain = Session(store=store, id="s", counter=COUNTER, compact=None)
+    plain.add(said("openai_chat", "user", "And now?"))
+    assert plain.messages()[: len(then)] != then
+    assert plain.fit(at=version).messages == then
+    assert plain.fork(at=version, id="f").messages() == then
+
+
+def test_results_in_anchors_are_shown_as_they_are_and_may_be_referred_to() -> None:
+    """They are in every view, word for word; the count of the session knows both."""
+    call, found = exchange("openai_chat", [("kept", "read", f"{SOURCE}\nkept")])
+    anchors = [said("openai_chat", "user", "Look here first."), call, found]
+    session = Session(2_000, counter=COUNTER, compact=True, anchors=anchors, max_anchor_tokens=1_000)
+    session.extend(_reads("openai_chat", 2))
+    assert _texts(session) == [f"{SOURCE}\nkept"] + [
+        f"[lines 1-20 as in kept from 1]\nread {n}" for n in range(2)
+    ]
+    assert session.token_count == session.fit().report.tokens_after
+
+
+def test_a_view_that_grows_where_it_is_written_still_evicts_on_the_record() -> None:
+    """A tool's own lines that look like references are escaped: what has no room then goes out as ever."""
+    lines = "\n".join(["[lines 1-3 as in call_1 from 1]"] * 30)
+    chat = [said("openai_chat", "user", "Look.")]
+    for n in range(4):
+        chat += exchange("openai_chat", [(f"x{n}", "read", f"zebra {n}\n{lines}")])
+    whole = Session(100_000, counter=CharCounter(1))
+    whole.extend(chat)
+    gone = list[str]()
+    hooks = {"on_evict": lambda events, reason: gone.append(reason)}
+    session = Session(whole.token_count + 10, counter=CharCounter(1), compact=True, hooks=hooks)
+    session.extend(chat)
+    report = session.fit().report
+    assert report.evicted_message_count == 0
+    assert report.tokens_after == session.token_count <= whole.token_count + 10
+    assert gone[0] == "budget"
+    assert session.status().hidden_messages > 0
+
+
+def test_a_result_that_is_cut_takes_no_part_in_references() -> None:
+    """Its lines are not those of the tool any more, by whose numbers a model would read them again."""
+    long = "\n".join(f"line {n} of the big file, which is long enough to be cut" for n in range(200))
+    session = Session(1_500, counter=COUNTER, compact=True, max_result_ratio=0.2)
+    chat = [said("openai_chat", "user", "Read it.")]
+    for n in range(2):
+        chat += exchange("openai_chat", [(f"c{n}", "read", f"{long}\nread {n}")])
+    session.extend([*chat, said("openai_chat", "assistant", "Both are long.")])
+    assert all("cut by trimtab" in text and "as in" not in text for text in _texts(session))
+
+
+def test_what_a_kind_drops_is_found_by_a_search() -> None:
+    """A lossy kind leaves a marker, and what is not in view can be recalled."""
+    tail = Kind(name="tail", tools=["read"], write=lambda text: text[-20:], lossy=True)
+    session = Session(9_000, counter=COUNTER, compact=Compact(kinds=[tail]))
+    events = session.extend(_reads("openai_chat", 1))
+    assert "all of it: result of call_0" in _texts(session)[0]
+    assert [event.id for event in session.recall("test_number_7")] == [events[2].id]
+
+
+def test_a_kind_that_raises_leaves_the_result_as_it_came(caplog: pytest.LogCaptureFixture) -> None:
+    """What is in a log must be shown; the log of the program says what failed."""
+    broken = Kind(name="broken", tools=["read"], write=lambda text: str(1 / 0))
+    session = Session(9_000, counter=COUNTER, compact=Compact(kinds=[broken]))
+    session.extend(_reads("openai_chat", 1))
+    assert _texts(session) == [f"{SOURCE}\nread 0"]
+    assert "kind 'broken' failed" in caplog.text
+
+
+def test_a_cut_goes_by_what_is_sent() -> None:
+    """Where all of it takes less than a cut would leave, nothing goes; else about half of the room stays."""
+    session = Session(9_000, counter=COUNTER, compact=True)
+    session.extend(_reads("openai_chat", 8))
+    assert session.cut() == 0
+    assert session.status().pending_messages == 0
+    small = Session(600, counter=COUNTER, compact=True, max_result_ratio=None)
+    for message in _reads("openai_chat", 40):
+        before = small.token_count
+        small.add(message)
+        if small.token_count < before:
+            assert 0.4 * 600 <= small.token_count <= 0.75 * 600
+            break
+    else:
+        pytest.fail("it was never cut")
+
+
+def test_a_plan_goes_by_the_counter_it_is_asked_for() -> None:
+    """Nothing changes where everything has room: so many tokens before as after."""
+    session = Session(9_000, counter=COUNTER, compact=True, max_result_ratio=None)
+    session.extend(_reads("openai_chat", 6))
+    plan = session.plan(budget=9_000, counter=CharCounter(1))
+    assert plan.tokens_before == plan.tokens_after > session.token_count

@@ -135,7 +135,7 @@ class Policy:
     """Rules of a session in its blocks."""
     pins: Mapping[str, Collection[int]] = field(default_factory=dict)
     """Messages that stay in blocks that may give way, by the name of the block and their places in it."""
-    written: Mapping[str, WrittenResults] = field(default_factory=dict)
+    results: Mapping[str, WrittenResults] = field(default_factory=dict)
     """What was done to results before they came, by the name of the block; indices are of its messages."""
     origin: OriginOf | None = None
     """Says of a message that it has less say than its role."""

@@ -384,7 +384,7 @@ class Outcome:
     def _note_written(self, *, ask: bool = False) -> None:
         """Note what results are written as, and what that saves; `ask` a counter that has to be awaited."""
         for decision in self.decisions:
-            before = self.composition.policy.written.get(decision.portion.name)
+            before = self.composition.policy.results.get(decision.portion.name)
             if before is not None:
                 decision.written = _behind(before, decision.portion.start)
         if self.composition.compacts:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias, cast
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
 
 from trimtab._shared.checks import answers_later, check_choice, check_flag, check_parameters, check_whole
 from trimtab.errors import ConfigurationError
@@ -189,15 +189,6 @@ def _tools(name: str, value: object) -> tuple[str, ...]:
 
 
 _DEFAULT = Compact()
-
-
-def compact_data(compact: Compact, /) -> dict[str, Any]:
-    """Write as plain data what is not as by default; kinds, which are functions, are no data."""
-    usual = asdict(_DEFAULT)
-    told = {name: value for name, value in asdict(replace(compact, kinds=())).items() if value != usual[name]}
-    if "exclude_tools" in told:
-        told["exclude_tools"] = [*told["exclude_tools"]]
-    return told
 
 
 def check_compact(value: object, /) -> Compact | None:

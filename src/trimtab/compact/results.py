@@ -11,7 +11,7 @@ from trimtab._shared.memory import Copies
 from trimtab.compact.options import Compact, Kind
 from trimtab.compact.tight import is_json, tight
 from trimtab.conversation.assemble import part_of
-from trimtab.counting.shorten import marker_with
+from trimtab.counting.shorten import CUT_MARKER, marker_with
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Path, Structure, TextSlot
 from trimtab.formats.handles import READ_RESULT, is_handle
@@ -20,6 +20,10 @@ __all__ = ["Place", "Reading", "Result", "Text"]
 
 Place = tuple[int, "int | None"]
 """Where a result stands: its message, and the part of it; None: the whole message."""
+
+
+_CUT = CUT_MARKER[:-1]
+"""How the marker begins that stands where something was cut, with or without a handle."""
 
 
 class Text(NamedTuple):
@@ -49,6 +53,11 @@ class Result:
     def is_one_text(self) -> bool:
         """True if it is one text, whose lines a reference can count."""
         return len(self.texts) == 1
+
+    @property
+    def is_cut(self) -> bool:
+        """True if something was cut out of it before: its lines are not those of the tool any more."""
+        return any(_CUT in text.base for text in self.texts)
 
 
 class Reading:

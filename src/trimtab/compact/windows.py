@@ -127,7 +127,7 @@ class _Writing:
         fixed = unread or place[0] in window.fixed
         if is_there:
             self._ranks[place] = len(self._ranks)
-        whole = is_there and not unread and place not in window.parted
+        whole = is_there and not unread and place not in window.parted and not result.is_cut
         source = Lines() if whole and result.is_one_text else None
         for text in result.texts:
             if fixed or not text.takes_references:

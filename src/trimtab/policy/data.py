@@ -12,7 +12,6 @@ from trimtab._fitting.blocks import Block, Tier
 from trimtab._fitting.request import check_breakpoints
 from trimtab.budget import Budget, BudgetLike
 from trimtab.compact import Compact
-from trimtab.compact.options import compact_data
 from trimtab.context import Context
 from trimtab.counting import CharCounter, EstimateCounter
 from trimtab.counting.door import counter_in_words
@@ -84,9 +83,12 @@ def _compact(compact: Compact | None, at: Place) -> bool | dict[str, Any] | None
             argument="kinds",
             place=at.path or None,
         )
-    told = compact_data(compact)
+    usual = asdict(Compact())
+    told = {name: value for name, value in asdict(compact).items() if value != usual[name]}
     if "json" in told:
         told["json"] = told["json"] or "none"
+    if "exclude_tools" in told:
+        told["exclude_tools"] = [*told["exclude_tools"]]
     return told or True
 
 

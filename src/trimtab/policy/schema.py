@@ -796,7 +796,7 @@ POLICY = Table(
         "$schema": Key(_ANY_TEXT, "Where editors find the schema of this file."),
     }
 )
-# Sessions, which `trimtab.replay` makes of data.
+"""The whole of it."""
 
 _KINDS_OF_SESSIONS: Mapping[str, _Kind] = {
     "recall_ratio": _Value(
@@ -822,7 +822,7 @@ _KINDS_OF_SESSIONS: Mapping[str, _Kind] = {
     "find_rules": _choice("auto", "all", "off"),
     "max_kept_ratio": _FRACTION,
 }
-"""Of the options whose type and check do not say all."""
+"""Of the options of sessions, which replays make of data, those whose type and check do not say all."""
 
 
 def _kind_of_check(check: Check | None) -> _Kind | None:

@@ -87,6 +87,8 @@ class View:
     """The room there was; None where nobody gave any."""
     written: WrittenResults | None = None
     """What `compact` did to results; None where nobody asked for it."""
+    unwritten: Messages = ()
+    """The messages with results as they came; empty: as `messages`."""
     marks: tuple[int, ...] | None = None
     """How many messages stand before each mark for the prompt cache, where the policy sets them."""
 
@@ -284,8 +286,10 @@ class ByFunction(_Forgetful):
 def _view(fitted: Fitted[Any]) -> View:
     """Return what was sent, without its marks: a provider tells no prefixes apart by them."""
     settlement, report = fitted.settlement, fitted.report
+    messages = settlement.without_marks().messages
     return View(
-        messages=settlement.without_marks().messages,
+        messages=messages,
+        unwritten=() if report.written is None else _unwritten(fitted, messages),
         marks=settlement.marks.places,
         system=fitted.system,
         evicted=report.evicted_message_count,
@@ -293,6 +297,13 @@ def _view(fitted: Fitted[Any]) -> View:
         written=report.written,
         limit_tokens=report.input_tokens,
     )
+
+
+def _unwritten(fitted: Fitted[Any], messages: Messages) -> Messages:
+    """Return what was sent with results as they came, where nothing else was done to them."""
+    compacted = {row.index for row in fitted.report.messages if row.reason == "compacted"}
+    source, pairs = fitted.settlement.outcome.source, zip(messages, fitted.positions, strict=True)
+    return [source[place] if place in compacted else message for message, place in pairs]
 
 
 @dataclass(slots=True)
@@ -325,7 +336,8 @@ class BySession:
         view = _view(self.session.fit())
         if self.asks_model:
             self._count_summaries()
-        gone = self.keys.count_gone(call.messages[self.leading :], view.messages)
+        sent = view.unwritten or view.messages
+        gone = self.keys.count_gone(call.messages[self.leading :], sent)
         return replace(view, evicted=gone, changed=False)
 
     def ask(self, call: ModelCall, /) -> View:

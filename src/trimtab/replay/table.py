@@ -136,7 +136,7 @@ def _loss(*tallies: Tally | None) -> str:
 _USES = "uses, needs: details that the model takes from results alone, or from anything earlier, in view then"
 
 
-def _compacted(results: Sequence[Replayed]) -> Iterator[str]:
+def _saving_notes(results: Sequence[Replayed]) -> Iterator[str]:
     """Say by which steps how many tokens were saved."""
     for one in results:
         saved = {step: tokens for step, tokens in one.totals.saved_tokens.items() if tokens}
@@ -157,7 +157,7 @@ def notes_of(results: Sequence[Replayed], /) -> list[str]:
         "; ".join(subject_of(results)),
         _of_calls(results),
         *_costs(results),
-        *_compacted(results),
+        *_saving_notes(results),
         *([lost] if has_canaries else []),
         *([_USES] if any(one.uses.needs.sought for one in results) else []),
     ]

@@ -164,7 +164,7 @@ def request_of(
         notes=notes,
         checked=checked,
         rule_counts=rule_counts,
-        written={} if written is None else {HISTORY: written},
+        results={} if written is None else {HISTORY: written},
         rules=check_rules([*made.policy.rules, *rules]),
     )
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
+from dataclasses import KW_ONLY, asdict, dataclass, field, fields, replace
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from trimtab._fitting.blocks import Block
 from trimtab._fitting.callbacks import OnTrim
-from trimtab._fitting.request import check_breakpoints, compact_of, counter_of
+from trimtab._fitting.request import check_breakpoints, counter_of
 from trimtab._shared.checks import (
     answers_later,
     check_choice,
@@ -35,6 +35,8 @@ from trimtab._shared.options import (
     values_of,
 )
 from trimtab.budget import Budget, BudgetLike, within
+from trimtab.compact import Compact, CompactLike, Kind
+from trimtab.compact.options import check_compact
 from trimtab.context import Context
 from trimtab.counting import CounterLike, EstimateCounter
 from trimtab.counting.base import RequestCounter, counter_name
@@ -59,6 +61,7 @@ from trimtab.session.in_context import (
     require_context,
     room_for_history,
 )
+from trimtab.session.kinds import with_safe_kinds
 from trimtab.session.plain import plain_message
 from trimtab.stores import Retry, StoreLike
 from trimtab.strategies.cheapest import Cheapest
@@ -75,9 +78,6 @@ from trimtab.strategies.must_keep import (
 )
 from trimtab.strategies.rules_message import check_rules
 from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, word_of
-
-if TYPE_CHECKING:
-    from trimtab.compact import Compact, CompactLike
 
 LEAST_BUDGET = 100
 
@@ -166,27 +166,6 @@ def _finder_given(name: str, value: Any) -> FindRulesLike:
         check_parameters(name, value, "text")
         return cast("FindRulesLike", value)
     return cast("FindRulesLike", check_choice(name, value, FINDS))
-
-
-def _compact_given(name: str, value: Any) -> Compact | None:
-    if isinstance(value, Mapping):  # as a log has it
-        from trimtab.compact import Compact  # not above: loaded by who asks for it
-
-        try:
-            return Compact(**value)
-        except TypeError:
-            raise ConfigurationError(
-                f"{name} must be True, False or a Compact, not {value!r:.80}", argument=name
-            ) from None
-    return compact_of(value)
-
-
-def _compact_as_data(compact: Compact | None) -> dict[str, Any] | None:
-    if compact is None:
-        return None
-    from trimtab.compact.options import compact_data  # not above: loaded by who asks for it
-
-    return compact_data(compact)
 
 
 def _text_given(name: str, value: Any) -> str:
@@ -323,10 +302,10 @@ class SessionOptions:
             text that no view could hold, is shown at a quarter of the budget
             once a message follows it. None: no limit.
         compact: How views write tool results: True, or a
-            `trimtab.compact.Compact`. Lines that an earlier result in the view
-            has become a reference, and JSON is written without spaces. The
-            messages in the log stay as they are. None, the default, and False:
-            results are shown as they are. In a `Context`, that says it.
+            `trimtab.compact.Compact`. Lines that stand in an earlier result of
+            the view become a reference to it, and JSON is written without
+            spaces. The log keeps results as they came. None, the default: so
+            do views.
         recall_ratio: The share of a view, without system text and anchors, for
             messages in the log that are relevant to the newest question, marked
             as earlier text; from 0, the default, to below 1. This room is kept
@@ -395,7 +374,9 @@ class SessionOptions:
     max_result_ratio: Option[float | Literal["auto"] | None, ResultRatio] = by_default(
         "auto", _result_ratio_given, policy=True, before=None
     )
-    compact: Option[CompactLike, Compact | None] = by_default(None, _compact_given, policy=True, before=None)
+    compact: Option[CompactLike, Compact | None] = by_default(
+        None, held_as(check_compact), policy=True, before=None
+    )
     recall_ratio: Option[float] = by_default(0.0, _recall_given, policy=True, before=0.0)
     ranker: Option[RankerLike | None] = by_default(None, check_ranker, kept=False)
     max_candidates: Option[int | None] = by_default(None, Whole(1), before=None)
@@ -496,7 +477,7 @@ class Options(SessionOptions):
             )
         if self.compact is not None:
             raise ConfigurationError(
-                "compact of a session in a Context belongs to the Context: Context(compact=True)",
+                "compact applies to all blocks, so it belongs to the Context: Context(compact=True)",
                 argument="compact",
             )
         context = require_context(self.context, self).clone()
@@ -575,8 +556,12 @@ class Options(SessionOptions):
 
     @property
     def writes(self) -> Compact | None:
-        """How views write tool results, as the session or its context says; None: as they are."""
-        return self.compact if self.context is None else compact_in(self.context)
+        """How views write tool results, as the session or its context says; None: as they are.
+
+        A kind that raises writes nothing: what is in the log must be shown.
+        """
+        compact = self.compact if self.context is None else compact_in(self.context)
+        return compact if compact is None or not compact.kinds else with_safe_kinds(compact)
 
     @property
     def over_limit(self) -> bool:
@@ -589,10 +574,9 @@ class Options(SessionOptions):
         return callable(self.must_keep)
 
     @property
-    def _kinds(self) -> str | None:
-        """Names of the kinds of `compact`, which no log can store."""
-        kinds = () if self.compact is None else self.compact.kinds
-        return ", ".join([one.name for one in kinds]) or None
+    def _kinds(self) -> Sequence[Kind]:
+        """The kinds of `compact`, which no log can store."""
+        return () if self.compact is None else self.compact.kinds
 
     def rank(self, query: str = "", messages: Sequence[Any] = ()) -> RankCall:
         """Make the question to the ranker."""
@@ -606,7 +590,7 @@ class Options(SessionOptions):
             "strategy": None if self.strategy is None else self.strategy.to_dict(),
             "must_keep": None if self.keeps_by_function else must_keep_data(self.must_keep),
             "find_rules": "off" if callable(self.find_rules) else self.find_rules,
-            "compact": _compact_as_data(self.compact),
+            "compact": None if self.compact is None else _compact_data(self.compact),
             "budget_tokens": self.budget_tokens if self.context is None else 0,
             "over_limit": self.over_limit,
             "counted_by": self.counted_by,
@@ -618,7 +602,7 @@ class Options(SessionOptions):
                 ),
                 "must_keep": name_of(self.must_keep) if self.keeps_by_function else None,
                 "find_rules": name_of(self.find_rules) if callable(self.find_rules) else None,
-                "compact": self._kinds,
+                "compact": ", ".join([one.name for one in self._kinds]) or None,
                 "counter": None if self.counter is None else counter_name(self.tokens_by),
                 "context": self.context is not None,
                 "ranker": None if self.ranker is None else self.rank().word,
@@ -657,6 +641,8 @@ def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, 
         values: dict[str, Any] = {**{name: data[name] for name in (*_DATA, "format")}, **given}
     except (KeyError, TypeError) as error:
         raise CorruptSessionError(f"a session's log or snapshot holds no options: {error!r:.80}") from error
+    if isinstance(values["compact"], Mapping):
+        values["compact"] = _compact_of(values["compact"])
     if values["format"] == "auto":
         values["format"] = data["format"]
     counts_itself = values.get("counter") is not None or values["model"] is not None
@@ -672,8 +658,14 @@ def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, 
 
 
 def functions_of(options: Options, /) -> dict[str, Any]:
-    """Return the options that no log can store."""
-    return values_of(options, FUNCTIONS)
+    """Return the options that no log can store; those that one has stored are as it says."""
+    found = values_of(options, FUNCTIONS)
+    stored = {
+        "must_keep": not options.keeps_by_function,
+        "find_rules": not callable(options.find_rules),
+        "compact": options.compact is None or not options.compact.kinds,
+    }
+    return {name: value for name, value in found.items() if not stored.get(name)}
 
 
 def omitted_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
@@ -710,6 +702,22 @@ def other_form(session: str, known: str, given: str) -> ConfigurationError:
         ),
         argument="format",
     )
+
+
+def _compact_data(compact: Compact) -> dict[str, Any]:
+    """Write it as plain data, without its kinds: a default that changes changes no session."""
+    data = asdict(replace(compact, kinds=()))
+    del data["kinds"]
+    return {**data, "exclude_tools": [*compact.exclude_tools]}
+
+
+def _compact_of(data: Mapping[str, Any]) -> Compact:
+    try:
+        return Compact(**data)
+    except (ConfigurationError, TypeError) as error:
+        raise CorruptSessionError(
+            f"a session's log or snapshot has a compact that is none: {error!s:.80}"
+        ) from error
 
 
 def _cheapest_given(value: Any, target_ratio: float) -> Cheapest | None:

@@ -107,6 +107,11 @@ class RunnerHolder:
         )
 
 
+def set_clock(session: RunnerHolder, clock: Callable[[], float], /) -> None:
+    """Make a session take its time from a function: a replay uses its recording's times."""
+    session._runner.core.clock = clock
+
+
 class Runner:
     """Runs the operations of one session, one after the other."""
 
@@ -431,8 +436,3 @@ def _after_fork() -> None:
 
 # Windows has no fork.
 getattr(os, "register_at_fork", lambda **_: None)(after_in_child=_after_fork)
-
-
-def set_clock(session: RunnerHolder, clock: Callable[[], float], /) -> None:
-    """Make a session take its time from a function: a replay uses its recording's times."""
-    session._runner.core.clock = clock

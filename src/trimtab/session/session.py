@@ -11,6 +11,7 @@ from trimtab._shared.checks import check_flag
 from trimtab._shared.docstrings import args_of
 from trimtab._shared.options import UNSET, Unset, amakes, makes, takes
 from trimtab.budget import BudgetLike
+from trimtab.compact import CompactLike
 from trimtab.context import Context
 from trimtab.counting import CounterLike
 from trimtab.formats import Format, OriginName
@@ -68,9 +69,6 @@ from trimtab.stores import Event, Found, Retry, Store, StoreLike, acopy_session,
 from trimtab.strategies.fact_extractor import Fact, FactExtractorLike
 from trimtab.strategies.must_keep import MustKeepLike
 from trimtab.strategies.summarizer import SummarizerLike
-
-if TYPE_CHECKING:
-    from trimtab.compact import CompactLike
 
 
 @args_of(SessionOptions)

@@ -225,7 +225,7 @@ def _prepare(core: Core, asked: Asked) -> Steps[_Prepared]:
     before = yield from _view_of(core, now, made)
     shown = listed_view(now).messages
     whole_tokens = made.reader.fixed_tokens() + sum(map(made.reader.lasting_tokens, shown))
-    tokens_before = whole_tokens - now.saved_tokens
+    tokens_before = whole_tokens - now.saved_tokens(now.in_view(), reader=made.reader)
     exceeded, leaving = (made.total_tokens, made.cut()) if made.over else (0, [])
     made = yield from read_working_set(core.session, now.version, made.state, target)
     error: BudgetExceededError | None = None
@@ -374,7 +374,9 @@ def _plan_of(made: WorkingSet, fitted: Fitted[Any], outcome: _Outcome, tokens_be
     rules = made.rules_with(stays)
     tokens, cap = fitted.settlement.tokens, 0
     if outcome.summaries:
-        shown = sum(unit.tokens for unit in made.in_view() if unit.first in gone)
+        view = made.in_view()
+        shown = sum(unit.tokens for unit in view if unit.first in gone)
+        shown += made.saved_tokens(stays.values()) - made.saved_tokens(view)
         replaced = made.summary_tokens if made.shows_summary else 0
         cap = max(_caps(made)[0], sum(_caps(made)))
         restated = (0 if rules.block is None else rules.block.tokens) - made.rule_tokens
@@ -413,7 +415,9 @@ def _count_shortened(made: WorkingSet, fitted: Fitted[Any], stays: Iterable[Sess
 
 def _count_hidden(made: WorkingSet, rules: RuleView, stays: Iterable[SessionUnit]) -> int:
     """Count the rules in force that the view does not say: where it is shortened, no message says one."""
-    is_whole = made.permanent_tokens + sum(unit.tokens for unit in stays) <= made.view_limit_tokens
+    listed = list(stays)
+    tokens = sum(unit.tokens for unit in listed) - made.saved_tokens(listed)
+    is_whole = made.permanent_tokens + tokens <= made.view_limit_tokens
     places = [rules.place(one, is_whole=is_whole) for one in made.found_rules.known]
     return made.rules.unlisted + places.count("hidden")
 

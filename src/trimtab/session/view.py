@@ -19,6 +19,7 @@ from trimtab.budget import Budget
 from trimtab.conversation.order import newest_inside
 from trimtab.conversation.repairs import Change, mend
 from trimtab.conversation.validity import is_paired
+from trimtab.counting.shorten import CUT_MARKER
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.formats import Dict, OriginName
 from trimtab.formats.origin import Origins
@@ -129,7 +130,7 @@ def fit_working_set(
             system=working_set.reader.system_apart,
             tools=options.tools if options.context is None else None,
             strategy=None,
-            pin=listed.pins,
+            pin=[*_anchor_places(listed), *listed.pins],
             pending_calls=options.pending_calls,
             on_trim=options.on_trim,
             repair=False,
@@ -160,25 +161,36 @@ def fit_working_set(
         raise
 
 
+def _anchor_places(listed: Listed) -> Iterable[int]:
+    """List where the anchors are, which are shown as they are."""
+    return (at for at, one in enumerate(listed.origins[: listed.leading]) if one.kind == "anchor")
+
+
 def cut_by_fit(working_set: WorkingSet) -> dict[int, Dict]:
     """Map messages in view that only the fit cuts, by version, to what it shows of them.
 
     Most views fit as they are, and no fit is made.
     """
-    if working_set.breakdown.total <= working_set.view_limit_tokens and not working_set.said_last():
+    options = working_set.reader.options
+    drops = options.writes is not None and any(kind.lossy for kind in options.writes.kinds)
+    fits = working_set.breakdown.total <= working_set.view_limit_tokens
+    if fits and not drops and not working_set.said_last():
         return {}
     try:
         fitted = fit_working_set(working_set, ())
     except BudgetExceededError:
         return {}
     origins, positions = listed_view(working_set).origins, fitted.positions
-    whole = {row.index for row in fitted.report.messages if row.reason == "compacted"}
-    found = (
-        (origins[place], at)
-        for at in fitted.changed
-        if (place := positions[at]) is not None and place not in whole
-    )
-    return {origin.versions[0]: fitted.messages[at] for origin, at in found if origin.kind == "message"}
+    reasons = {row.index: row.reason for row in fitted.report.messages}
+    found = dict[int, Dict]()
+    for at in fitted.changed:
+        place, message = positions[at], fitted.messages[at]
+        if place is None or origins[place].kind != "message":
+            continue
+        # What is written shorter is all there, unless a kind dropped some of it.
+        if reasons[place] != "compacted" or (drops and CUT_MARKER[:-1] in str(message)):
+            found[origins[place].versions[0]] = message
+    return found
 
 
 def _checks_of(working_set: WorkingSet) -> tuple[SummaryCheck, ...]:
@@ -677,7 +689,8 @@ def _all_stale(working_set: WorkingSet) -> frozenset[int]:
     if not working_set.reader.options.binds_thinking:
         return frozenset()
     put_in = working_set.facts or working_set.recalled or working_set.summary or working_set.rule_block
-    changed = put_in or state.has_left or state.epoch or state.popped
+    pins = working_set.reader.options.writes is not None and state.pins  # which may be newer than thinking
+    changed = put_in or state.has_left or state.epoch or state.popped or pins
     return frozenset(_versions_in(working_set)) if changed else _leaving_first(working_set, frozenset())
 
 

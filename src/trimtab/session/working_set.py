@@ -22,8 +22,8 @@ from trimtab.session.messages import MessageReader, Read, SessionUnit, Summary
 from trimtab.session.recollection import Recalled, RecalledUnit, Recollection
 from trimtab.session.rule_record import SessionRule, count_rules, host_rule
 from trimtab.session.rules import RuleBlock, RuleBook, RuleSizes, RuleView, look_at
+from trimtab.session.savings import Savings
 from trimtab.session.state import Members, State
-from trimtab.session.written import WrittenSizes
 from trimtab.session.zones import TokenBreakdown, Zones, limits_of, recent_target, shares
 
 _LEAST_PART = 4
@@ -92,8 +92,8 @@ class WorkingSet:
     system_tokens: int = 0
     host_rule_tokens: int = 0
     anchor_tokens: int = 0
-    _sizes_written: WrittenSizes | None = None
-    """What results take as a view writes them; None: not asked yet, or as they are."""
+    _savings: Savings | None = None
+    """Tells what results take less as a view writes them; None: not asked yet, or they are as they came."""
     _rule_sizes: RuleSizes | None = None
     _found_rules: tuple[tuple[Any, ...], RuleBook] = ((), RuleBook())
     """Those beside the host's when they were asked for last, and of which."""
@@ -162,7 +162,7 @@ class WorkingSet:
         the same then, however it came to wait.
         """
         whole = self.front_tokens + self.shown_tokens + self.state.recent_tokens
-        return whole - self._saved_tokens(self.recent.values())
+        return whole - self.saved_tokens(self.recent.values())
 
     @property
     def front_tokens(self) -> int:
@@ -179,23 +179,23 @@ class WorkingSet:
     @property
     def over(self) -> bool:
         """True if that exceeds the budget."""
-        room = self.state.room_tokens
-        whole = self.front_tokens + self.shown_tokens + self.state.recent_tokens
-        return whole > room and self.total_tokens > room  # the first is told without writing anything
+        return self.total_tokens > self.state.room_tokens
 
-    def _saved_tokens(self, units: Collection[SessionUnit]) -> int:
-        """Return by how much these units are shorter as a view writes their results."""
-        compact = self.reader.options.writes
+    def saved_tokens(self, units: Collection[SessionUnit], /, *, reader: MessageReader | None = None) -> int:
+        """Return by how much these units are shorter as a view writes their results.
+
+        Args:
+            units: What is in view.
+            reader: Measures them; None: the session's own.
+        """
+        compact = (reader or self.reader).options.writes
         if compact is None:
             return 0
-        if self._sizes_written is None:
-            self._sizes_written = WrittenSizes(self.reader, compact)
-        return self._sizes_written.saved_tokens(units, self.state.pins)
-
-    @property
-    def saved_tokens(self) -> int:
-        """By how much the view is shorter than its messages, as it writes results."""
-        return self._saved_tokens(self.in_view())
+        if reader is not None:
+            savings = Savings(reader, compact)
+        else:
+            savings = self._savings = self._savings or Savings(self.reader, compact)
+        return savings.tokens(units, front=self.anchors, pins=self.state.pins)
 
     @property
     def has_room(self) -> bool:
@@ -211,7 +211,7 @@ class WorkingSet:
     def messages_tokens(self) -> int:
         """Tokens of the messages in view, with results as the view writes them."""
         whole = self.waiting_tokens + self.state.recent_tokens - self._out_of(self.recent)
-        return whole - self.saved_tokens
+        return whole - self.saved_tokens(self.in_view())
 
     @property
     def waiting_tokens(self) -> int:
@@ -363,7 +363,7 @@ class WorkingSet:
 
     def rules_with(self, units: Mapping[int, SessionUnit], /) -> RuleView:
         """Find out where the rules are if these units are in view."""
-        taken = sum(unit.tokens for unit in units.values()) - self._saved_tokens(units.values())
+        taken = sum(unit.tokens for unit in units.values()) - self.saved_tokens(units.values())
         return look_at(
             self.found_rules,
             self._sizes_of_rules,
@@ -536,12 +536,18 @@ class WorkingSet:
 
     def cut(self) -> list[SessionUnit]:
         """Let the oldest recent units wait, and what waits leave the view, down to their target (SPEC E3)."""
+        leaving = self._put_oldest_aside()
+        if leaving and self.over:  # what stays may take more, where what it referred to has gone
+            leaving += self._put_oldest_aside()
+        if self.reader.options.target_ratio < 1.0:
+            self._cut_view()
+        return leaving
+
+    def _put_oldest_aside(self) -> list[SessionUnit]:
         strides = self.reader.options.target_ratio < 1.0
         leaving = self._stride() if strides else self._find_leavers(self.tokens_after_cut(0.0))
         if leaving:
             self.put_aside(leaving)
-        if strides:
-            self._cut_view()
         return leaving
 
     def _stride(self) -> list[SessionUnit]:
@@ -585,14 +591,19 @@ class WorkingSet:
         return fixed + int(self.target_ratio * max(0, self.state.room_tokens - fixed))
 
     def tokens_after_cut(self, stride: float, /) -> int:
-        """Return what recent messages come down to in a cut that frees a share of their room."""
-        return recent_target(
+        """Return what recent messages come down to in a cut that frees a share of their room.
+
+        It is of messages as they are, so many as take their share of the room as a view writes them now.
+        """
+        tokens = recent_target(
             self.reader.options,
             self.state.room_tokens,
             permanent_tokens=self.reserved_tokens + self.recall_share,
             summary_tokens=self.summary_tokens,
             stride=stride,
         )
+        whole, saved = self.state.recent_tokens, self.saved_tokens(self.recent.values())
+        return tokens * whole // (whole - saved) if 0 < saved < whole else tokens
 
     def _find_leavers(self, target: int) -> list[SessionUnit]:
         """List the units that leave, oldest first, until the recent ones are down to a target."""

@@ -313,31 +313,39 @@ def view_text(form: Format, fitted: Fitted[Any]) -> str:
     return "\n\n".join("\n    ".join(map(plain, text.splitlines())) for text in said)
 
 
+_MISSING = {
+    "counter": (
+        "it counts with {}, so tokens are estimated here and ",
+        "messages may leave earlier or later",
+        "sizes, and so the view, may differ",
+    ),
+    "summarizer": (
+        "it has the summarizer {}, so no summary is written here: ",
+        "what leaves waits for who opens it with one",
+        "the view stays as it was",
+    ),
+    "ranker": ("it has the ranker {}, so messages are found by their words here",),
+    "fact_extractor": (
+        "it has the fact extractor {}, not asked here: ",
+        "what leaves is read by who opens it with one",
+        "the view stays as it was",
+    ),
+    "find_rules": ("it finds rules with {}, so none are found here",),
+    "compact": ("it writes results of the kinds {}, which are shown as they came here",),
+    "on_trim": ("what its on_trim ({}) takes out of a view is in this one",),
+    "hooks": ("nobody hears of what happens here: it has {}",),
+    "context": ("it is a block of a Context, so the other blocks are not in the view",),
+}
+"""What to say of what is missing; and behind it what that does where messages are added, and elsewhere."""
+
+
 def say_missing(session: Session, *, adds: bool = False) -> None:
     """Say on standard error what the session was made with and the command line has not."""
-    missing = session.missing
-    told = []
-    if "counter" in missing:
-        effect = "messages may leave earlier or later" if adds else "sizes, and so the view, may differ"
-        told.append(f"it counts with {missing['counter']}, so tokens are estimated here and {effect}")
-    if "summarizer" in missing:
-        effect = "what leaves waits for who opens it with one" if adds else "the view stays as it was"
-        told.append(f"it has the summarizer {missing['summarizer']}, so no summary is written here: {effect}")
-    if "ranker" in missing:
-        told.append(f"it has the ranker {missing['ranker']}, so messages are found by their words here")
-    if "fact_extractor" in missing:
-        effect = "what leaves is read by who opens it with one" if adds else "the view stays as it was"
-        told.append(f"it has the fact extractor {missing['fact_extractor']}, not asked here: {effect}")
-    if "find_rules" in missing:
-        told.append(f"it finds rules with {missing['find_rules']}, so none are found here")
-    if "compact" in missing:
-        told.append(f"results of its kinds ({missing['compact']}) are written as they are here")
-    if "on_trim" in missing:
-        told.append(f"what its on_trim ({missing['on_trim']}) takes out of a view is in this one")
-    if "hooks" in missing:
-        told.append(f"nobody hears of what happens here: it has {missing['hooks'] or 'hooks'}")
-    if "context" in missing:
-        told.append("it is a block of a Context, so the other blocks are not in the view")
+    missing, told = session.missing, list[str]()
+    for name, (text, *effects) in _MISSING.items():
+        if name in missing:
+            effect = effects[0 if adds else 1] if effects else ""
+            told.append(f"{text.format(missing[name] or name)}{effect}")
     for one in told:
         click.echo(
             f"trimtab: session {plain(repr(session.id))} was made in a program: {plain(one)}", err=True
