@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trimtab.formats.recordings import claude_code, codex, refusals, telemetry, vercel
+from trimtab.formats.recordings import claude_code, codex, refusals, swe_agent, telemetry, vercel
 from trimtab.formats.recordings.base import Bill, ForeignCall, ForeignConversation, Reader, Source, is_list
 
 __all__ = ["Bill", "ForeignCall", "ForeignConversation", "Reader", "read_foreign", "reader_of"]
@@ -13,6 +13,7 @@ __all__ = ["Bill", "ForeignCall", "ForeignConversation", "Reader", "read_foreign
 READERS: tuple[Reader, ...] = (
     claude_code.READER,
     codex.READER,
+    swe_agent.READER,
     vercel.READER,
     refusals.READER,
     telemetry.READER,  # after those whose texts look like its own
