@@ -588,6 +588,17 @@ def test_a_rule_of_the_host_stands_whoever_said_it() -> None:
     assert (places(other), block(other), other.status().rules) == ({FRIDAYS: "shown"}, [], 1)
 
 
+def test_what_a_redacted_rule_replaced_stays_replaced_when_its_repeat_is_popped() -> None:
+    """The rule was said before, and what it replaced was replaced then."""
+    session = made()
+    session.add(user("My budget is $900."))
+    first = session.add(user("My budget is $800."))
+    session.add(user("It is warm. My budget is $800."))
+    session.redact(first)
+    session.pop()
+    assert [rule.text for rule in session.rules if rule.place != "superseded"] == []
+
+
 @pytest.mark.parametrize("is_said_again", [True, False])
 def test_a_rule_that_was_dropped_is_redacted_in_a_log_without_its_message(is_said_again: bool) -> None:
     """In force or not: its words are in no event."""

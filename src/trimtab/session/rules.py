@@ -153,6 +153,8 @@ class RuleBook:
     def without_message(self, message: str, version: int, data: Mapping[str, Any]) -> RuleBook:
         """Return it as if the newest message had not been said; `data` is that of its event."""
         gone = {one.id for one in self.known if one.source == message}
+        # A rule whose first message was redacted replaced others when that was said, and not by this one.
+        begun = {one for one in gone if one.rpartition(":")[0] == message}
         newest = {one.key: one.id for one in self.known}
         said = {newest.get(rule_key(one["text"])) for one in data.get("rules", ())}
 
@@ -164,7 +166,7 @@ class RuleBook:
                 one = replace(one, sayings=sayings, others=others, times=one.times - 1)
             elif one.id in said and one.times > len(one.sayings):
                 one = replace(one, times=one.times - 1)
-            return replace(one, superseded_by=None) if one.superseded_by in gone else one
+            return replace(one, superseded_by=None) if one.superseded_by in begun else one
 
         known = tuple(before(one) for one in self.known if one.id not in gone)
         return RuleBook(known, max(0, self.unlisted - data.get("beyond", 0)))
