@@ -599,6 +599,23 @@ def test_what_a_redacted_rule_replaced_stays_replaced_when_its_repeat_is_popped(
     assert [rule.text for rule in session.rules if rule.place != "superseded"] == []
 
 
+def test_what_was_replaced_twice_stays_replaced_when_the_first_replacement_is_popped() -> None:
+    """A log that begins with a view may have the older message and not the newer one."""
+    session = made(300, target_ratio=1.0, max_rule_tokens=100)
+    session.add(user("My budget is $900."))
+    kept = session.add(user("My budget is $800."))
+    session.pin(kept)
+    session.add(user("My budget is $500."))
+    session.add(user("Go on."))
+    for _ in range(12):
+        session.add(assistant("It went well. " * 8))
+    short = Session.restore(session.snapshot(history=False), counter=CharCounter(4))
+    while (popped := short.pop()) is not None and popped.id != kept.id:
+        pass
+    assert popped is not None
+    assert [rule.text for rule in short.rules if rule.place != "superseded"] == ["My budget is $500."]
+
+
 @pytest.mark.parametrize("is_said_again", [True, False])
 def test_a_rule_that_was_dropped_is_redacted_in_a_log_without_its_message(is_said_again: bool) -> None:
     """In force or not: its words are in no event."""

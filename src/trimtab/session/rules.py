@@ -152,9 +152,9 @@ class RuleBook:
 
     def without_message(self, message: str, version: int, data: Mapping[str, Any]) -> RuleBook:
         """Return it as if the newest message had not been said; `data` is that of its event."""
-        gone = {one.id for one in self.known if one.source == message}
+        gone = {one.id: one.superseded_by for one in self.known if one.source == message}
         # A rule whose first message was redacted replaced others when that was said, and not by this one.
-        begun = {one for one in gone if one.rpartition(":")[0] == message}
+        begun = {one: by for one, by in gone.items() if one.rpartition(":")[0] == message}
         newest = {one.key: one.id for one in self.known}
         said = {newest.get(rule_key(one["text"])) for one in data.get("rules", ())}
 
@@ -166,7 +166,10 @@ class RuleBook:
                 one = replace(one, sayings=sayings, others=others, times=one.times - 1)
             elif one.id in said and one.times > len(one.sayings):
                 one = replace(one, times=one.times - 1)
-            return replace(one, superseded_by=None) if one.superseded_by in begun else one
+            while (by := one.superseded_by) is not None and by in begun:
+                # In a log without some of its messages it may not be the newest: what replaced it, stays.
+                one = replace(one, superseded_by=begun[by])
+            return one
 
         known = tuple(before(one) for one in self.known if one.id not in gone)
         return RuleBook(known, max(0, self.unlisted - data.get("beyond", 0)))
