@@ -30,9 +30,7 @@ _GEMINI_STATUS = {
 }
 
 
-def write_error(
-    api: str, status: int, message: str, /, *, code: str | None = None, request: str | None = None
-) -> dict[str, Any]:
+def write_error(api: str, status: int, message: str, /, *, code: str | None = None) -> dict[str, Any]:
     """Write an error as an API does.
 
     Args:
@@ -40,18 +38,15 @@ def write_error(
         status: That of the answer.
         message: What went wrong.
         code: A word for programs, in APIs that have one.
-        request: The id of the request, in APIs that repeat it.
 
     Example:
         >>> write_error("anthropic", 503, "busy")
         {'type': 'error', 'error': {'type': 'overloaded_error', 'message': 'busy'}}
     """
-    return _WRITERS.get(api, _openai)(status, message, code, request)
+    return _WRITERS.get(api, _openai)(status, message, code)
 
 
-def write_too_long(
-    api: str, needed_tokens: int, limit_tokens: int, why: str, /, *, request: str | None = None
-) -> dict[str, Any]:
+def write_too_long(api: str, needed_tokens: int, limit_tokens: int, why: str, /) -> dict[str, Any]:
     """Write that a request is too long, in the words in which clients know it.
 
     Args:
@@ -59,30 +54,28 @@ def write_too_long(
         needed_tokens: What the request has, at the least.
         limit_tokens: What it may have.
         why: More about it.
-        request: As for `write_error`.
     """
     words = _TOO_LONG.get(api, _TOO_LONG["openai"]).format(needed=needed_tokens, limit=limit_tokens)
-    return write_error(api, 400, f"{words} {why}", code="context_length_exceeded", request=request)
+    return write_error(api, 400, f"{words} {why}", code="context_length_exceeded")
 
 
-def _openai(status: int, message: str, code: str | None, request: str | None) -> dict[str, Any]:
+def _openai(status: int, message: str, code: str | None) -> dict[str, Any]:
     kind = "rate_limit_error" if status == 429 else "server_error" if status >= 500 else _INVALID
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-def _anthropic(status: int, message: str, code: str | None, request: str | None) -> dict[str, Any]:
+def _anthropic(status: int, message: str, code: str | None) -> dict[str, Any]:
     kind = _ANTHROPIC_TYPES.get(status, "api_error" if status >= 500 else _INVALID)
-    named = {} if request is None else {"request_id": request}
-    return {"type": "error", "error": {"type": kind, "message": message}, **named}
+    return {"type": "error", "error": {"type": kind, "message": message}}
 
 
-def _gemini(status: int, message: str, code: str | None, request: str | None) -> dict[str, Any]:
+def _gemini(status: int, message: str, code: str | None) -> dict[str, Any]:
     kind = _GEMINI_STATUS.get(status, "UNAVAILABLE" if status >= 500 else "INVALID_ARGUMENT")
     return {"error": {"code": status, "message": message, "status": kind}}
 
 
 _INVALID = "invalid_request_error"
-_WRITERS: Mapping[str, Callable[[int, str, str | None, str | None], dict[str, Any]]] = {
+_WRITERS: Mapping[str, Callable[[int, str, str | None], dict[str, Any]]] = {
     "openai": _openai,
     "anthropic": _anthropic,
     "gemini": _gemini,

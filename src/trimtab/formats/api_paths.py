@@ -6,7 +6,7 @@ Clients build these paths from a base URL; hosts put a version, a project or a d
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 PUBLIC_APIS: Mapping[str, str] = {
@@ -52,17 +52,20 @@ _ENDS: tuple[tuple[str, str, str, bool], ...] = (
     ("/v1/messages", "anthropic", "anthropic", False),
     ("/v1/messages/count_tokens", "anthropic", "anthropic", True),
 )
+FORMS = (*dict.fromkeys(form for _, _, form, _ in _ENDS), "gemini")
+"""Wire forms in which conversations come by these paths."""
+
 _VERBS = {"generateContent": False, "streamGenerateContent": False, "countTokens": True}
 _WITHIN = "generateContentRequest"
 
 
-def read_path(path: str, /, headers: Mapping[str, str] | None = None) -> ApiCall:
+def read_path(path: str, /, headers: Collection[str] = ()) -> ApiCall:
     """Read the path of a request.
 
     Args:
         path: Decoded, without a query.
-        headers: Those of the request, by names in small letters; they say whose a path is that several APIs
-            have, as `/v1/models`.
+        headers: Their names, in small letters: they say whose a path is that several APIs have, as
+            `/v1/models`.
 
     Example:
         >>> read_path("/v1beta/models/gemini-2.5-flash:countTokens").model
@@ -79,10 +82,10 @@ def read_path(path: str, /, headers: Mapping[str, str] | None = None) -> ApiCall
         if path.endswith(end):
             model = deployment[1] if deployment is not None else None
             return ApiCall("azure" if azure and api == "openai" else api, form, model, counts)
-    return ApiCall("azure" if azure else _api_by(path, headers or {}))
+    return ApiCall("azure" if azure else _api_by(path, headers))
 
 
-def _api_by(path: str, headers: Mapping[str, str]) -> str:
+def _api_by(path: str, headers: Collection[str]) -> str:
     if "anthropic-version" in headers or path.startswith("/v1/messages"):
         return "anthropic"
     if "x-goog-api-key" in headers or path.startswith(("/v1beta/", "/v1alpha/", "/upload/v1beta/")):
