@@ -31,8 +31,10 @@ def _read_config(context: click.Context, parameter: click.Parameter, path: str |
         return
     try:
         data = tomllib.loads(Path(path).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise click.UsageError(f"--config {path}: {getattr(error, 'strerror', None) or error}") from error
+    except OSError as error:
+        raise click.UsageError(f"--config {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise click.UsageError(f"--config {path}: {error}") from error
     names = {
         opt.removeprefix("--"): one.name
         for one in context.command.params

@@ -13,10 +13,10 @@ package_of("serve", package="anyio", needed_by="trimtab serve")
 package_of("serve", package="httpcore2", needed_by="trimtab serve")
 package_of("serve", package="uvicorn", needed_by="trimtab serve")
 
-from trimtab.gateway.app import Gateway, make_app
+from trimtab.gateway.app import make_app
 from trimtab.gateway.serve import serve
 from trimtab.gateway.settings import Limits, Upstream, public_upstreams
 
-__all__ = ["Gateway", "Limits", "Upstream", "make_app", "public_upstreams", "serve"]
+__all__ = ["Limits", "Upstream", "make_app", "public_upstreams", "serve"]
 
 __dir__ = public_dir(globals())

@@ -14,7 +14,7 @@ from trimtab.gateway.settings import Limits, Upstream, public_upstreams
 from trimtab.gateway.upstreams import Upstreams
 from trimtab.integrations.base import AdapterBudget, FitOptions
 
-__all__ = ["Gateway", "make_app"]
+__all__ = ["make_app"]
 
 
 class Gateway:

@@ -161,7 +161,7 @@ class Fits:
                 return replace(asked, told={"untouched": "too_long"})
             raise _too_long(call, error) from error
         except ContextError as error:
-            raise _refused(call, error, asked.model) from error
+            raise _answer_to(call, error, asked.model) from error
         except Exception as error:
             told = write_error(call.api, 500, "trimtab failed to fit this request, and did not send it")
             raise Answered(500, told, f"failed: {type(error).__name__}") from error
@@ -272,7 +272,7 @@ def _too_long(call: ApiCall, error: BudgetExceededError) -> Answered:
     return Answered(400, write_too_long(call.api, needed_tokens, limit_tokens, why), "too_long", told)
 
 
-def _refused(call: ApiCall, error: ContextError, model: str | None) -> Answered:
+def _answer_to(call: ApiCall, error: ContextError, model: str | None) -> Answered:
     if isinstance(error, ConfigurationError):
         named = "" if model is None else f" {model}="
         why = f"{error}. Give the gateway the tokens of this model: --budget{named}N"

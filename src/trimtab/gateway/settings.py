@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
-from trimtab._shared.checks import near_names
+from trimtab._shared.checks import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats.api_paths import APIS, PUBLIC_APIS
 
@@ -47,48 +47,49 @@ class Upstream:
 
     def __post_init__(self) -> None:
         if self.api not in APIS:
-            near = tuple(near_names(self.api, APIS))
+            near = near_names(self.api, APIS)
             known = ", ".join(APIS)
             raise UnknownNameError(
-                f"upstream {self.api!r} is not one of {known}", name=self.api, near=near, argument="upstream"
+                f"upstream {self.api!r} is not one of {known}{in_words(near)}",
+                name=self.api,
+                near=near,
+                argument="upstream",
             )
-        _ = self.address
-
-    @property
-    def address(self) -> Address:
-        """Read the URL.
-
-        Raises:
-            ConfigurationError: It is not one of HTTP, or has more than an address.
-        """
-        try:
-            parts = urlsplit(self.url)
-            host, port = parts.hostname or "", parts.port
-        except ValueError as error:
-            raise self._wrong(str(error)) from error
-        if parts.scheme not in ("http", "https") or not host:
-            raise self._wrong("it does not begin with http:// or https:// and a host")
-        if "@" in parts.netloc:
-            raise self._wrong("a key in the address would be sent for every client; clients send their own")
-        if parts.query or parts.fragment:
-            raise self._wrong("a query in it would be lost")
-        return _address(parts, host, port)
-
-    def _wrong(self, why: str) -> ConfigurationError:
-        shown = self.url.rpartition("@")[2]  # whoever writes a password there does not want to read it again
-        return ConfigurationError(
-            f"the upstream of {self.api} cannot be {shown!r:.200}: {why}. Write, for example,"
-            f" {self.api}=https://host/v1",
-            argument="upstream",
-        )
+        address_of(self)
 
 
-def _address(parts: SplitResult, host: str, port: int | None) -> Address:
+def address_of(upstream: Upstream, /) -> Address:
+    """Read the URL of an upstream.
+
+    Raises:
+        ConfigurationError: It is not one of HTTP, or has more than an address.
+    """
+    try:
+        parts = urlsplit(upstream.url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise _wrong(upstream, str(error)) from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise _wrong(upstream, "it does not begin with http:// or https:// and a host")
+    if "@" in parts.netloc:
+        why = "a key in the address would be sent for every client; clients send their own"
+        raise _wrong(upstream, why)
+    if parts.query or parts.fragment:
+        raise _wrong(upstream, "a query in it would be lost")
     is_secure = parts.scheme == "https"
     usual = 443 if is_secure else 80
     name = f"[{host}]" if ":" in host else host
     shown = name if port in (None, usual) else f"{name}:{port}"
     return Address(is_secure, host, port or usual, shown, parts.path.rstrip("/"))
+
+
+def _wrong(upstream: Upstream, why: str) -> ConfigurationError:
+    shown = upstream.url.rpartition("@")[2]  # whoever writes a password there does not want to read it again
+    return ConfigurationError(
+        f"the upstream of {upstream.api} cannot be {shown!r:.200}: {why}. Write, for example,"
+        f" {upstream.api}=https://host/v1",
+        argument="upstream",
+    )
 
 
 def public_upstreams() -> tuple[Upstream, ...]:
@@ -141,7 +142,6 @@ class Limits:
     """How long answers in progress may go on once the gateway is to end."""
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for name, value in asdict(self).items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-                raise ConfigurationError(f"{one.name} must be above 0, not {value!r}", argument=one.name)
+                raise ConfigurationError(f"{name} must be above 0, not {value!r}", argument=name)

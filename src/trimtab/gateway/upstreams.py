@@ -11,7 +11,7 @@ import httpcore2 as httpcore
 
 from trimtab.errors import ConfigurationError
 from trimtab.formats.api_paths import ApiCall, stand_in_of
-from trimtab.gateway.settings import Limits, Upstream
+from trimtab.gateway.settings import Limits, Upstream, address_of
 
 KEPT_SECONDS = 4.0
 """How long an unused connection is kept: servers close theirs after five and more."""
@@ -63,7 +63,7 @@ class Upstreams:
         # A pattern for all models is asked last, wherever it was written.
         self._upstreams = sorted(upstreams, key=lambda one: one.models == "*")
         self._limits = limits
-        self._addresses = {one: one.address for one in upstreams}
+        self._addresses = {one: address_of(one) for one in upstreams}
         self._pools: dict[Upstream, httpcore.AsyncConnectionPool] = {}
         self._timeout = {
             "connect": limits.connect_seconds,
@@ -137,7 +137,7 @@ class Upstreams:
 
 def _proxy_of(upstream: Upstream) -> httpcore.Proxy | None:
     """Return the proxy that the environment names for a server; None: there is none."""
-    address = upstream.address
+    address = address_of(upstream)
     url = getproxies().get("https" if address.is_secure else "http")
     return None if not url or proxy_bypass(address.host) else httpcore.Proxy(url)
 
