@@ -151,7 +151,8 @@ class Exchange:
         self.record = Record(method=self._method, path=shown)
         self._call = read_path(shown, {name.decode("latin-1") for name, _ in self._headers})
         self._body_read = asyncio.Event()
-        self._fitted: FittedCall | None = None
+        self._is_last = False
+        """Whether the connection is closed behind the answer: nobody knows where its next request begins."""
 
     async def run(self) -> None:
         """Answer the request; an answer that breaks off is not brought to its end."""
@@ -169,11 +170,17 @@ class Exchange:
             record.status = record.status or GONE
 
     async def _run(self) -> None:
+        most = self._limits.max_header_bytes
+        if sum(len(name) + len(value) for name, value in self._headers) + len(self._target) > most:
+            self._is_last = True
+            raise self._error(431, f"the head has more than {most:,} bytes", "too_large")
         refusal = self._guard.refuse(self._headers, self._path, self._token)
         if refusal is not None:
+            self._is_last = True
             raise self._error(*refusal)
         if value_of(self._headers, b"upgrade"):
             # 426 is what has clients of Responses over WebSocket fall back to plain requests at once.
+            self._is_last = True
             raise self._error(426, "this gateway has no WebSocket: send a plain request", "upgrade")
         if self._is_full:
             raise self._error(503, "this gateway has as many requests as it takes: ask again", "busy")
@@ -324,7 +331,7 @@ class Exchange:
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         if error.status == 503:
             headers.append((b"retry-after", b"1"))
-        if error.status == 426:
+        if self._is_last:
             headers.append((b"connection", b"close"))
         try:
             await self._start(error.status, [*headers, *self._own_headers()])
