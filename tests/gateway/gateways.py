@@ -44,7 +44,7 @@ class Running:
         self.lines.append(json.loads(self.process.stdout.readline()))
         return self.lines[-1]
 
-    def connect(self, timeout: float = 30) -> http.client.HTTPConnection:
+    def connect(self, timeout: float = 300) -> http.client.HTTPConnection:
         """Open a connection that sends what it is told and nothing else."""
         place = urlsplit(self.address)
         assert place.hostname is not None
