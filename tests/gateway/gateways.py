@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import queue
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,14 +37,27 @@ class Running:
 
     address: str
     process: subprocess.Popen[str]
-    lines: list[dict[str, Any]] = field(default_factory=list)
-    """Of its log, those that were read."""
+    _lines: queue.Queue[str] = field(default_factory=queue.Queue)
+    """Of its log; "": its end."""
+
+    def read(self) -> None:
+        """Take what the process writes, to its end: a pipe that is full would stop who writes."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put("")
 
     def line(self) -> dict[str, Any]:
         """Wait for the next line of its log."""
-        assert self.process.stdout is not None
-        self.lines.append(json.loads(self.process.stdout.readline()))
-        return self.lines[-1]
+        found: dict[str, Any] = json.loads(self._lines.get())
+        return found
+
+    def end(self) -> str:
+        """End the process; gives what it wrote and nobody read, on both outputs."""
+        self.process.terminate()
+        assert self.process.wait() == 0
+        assert self.process.stderr is not None
+        return "".join(iter(self._lines.get, "")) + self.process.stderr.read()
 
     def connect(self, timeout: float = 300) -> http.client.HTTPConnection:
         """Open a connection that sends what it is told and nothing else."""
@@ -106,20 +121,38 @@ def gateway(
 
 @contextmanager
 def run(
-    words: Sequence[str], told: Callable[[subprocess.Popen[str]], Any], **given: Any
+    words: Sequence[str],
+    told: Callable[[subprocess.Popen[str]], Any],
+    *,
+    reads: bool = True,
+    **given: Any,
 ) -> Iterator[Running]:
-    """Run a process that says its address in a line of one of its outputs."""
+    """Run a process that says its address in a line of one of its outputs.
+
+    Args:
+        words: The command.
+        told: Which output that is.
+        reads: Whether its standard output is read.
+        given: Arguments of `subprocess.Popen`.
+    """
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **given)
     assert process.stdout is not None
     assert process.stderr is not None
+    reader: threading.Thread | None = None
     try:
         line = told(process).readline()
         where = line.find("http://")
         assert where >= 0, line + process.stderr.read()
-        yield Running(line[where:].split()[0], process)
+        running = Running(line[where:].split()[0], process)
+        if reads:
+            reader = threading.Thread(target=running.read)
+            reader.start()
+        yield running
     finally:
         process.terminate()
         process.wait()
+        if reader is not None:
+            reader.join()
         process.stdout.close()
         process.stderr.close()
 

@@ -63,13 +63,14 @@ def _through(stack: ExitStack, budget: int) -> Callable[[str], Running]:
 def test_a_small_loop_through_a_gateway_is_valid_and_within_the_budget(
     name: str, play: Play, budget: int
 ) -> None:
-    """The first of the loops, up to its fifteenth question."""
-    loop = LOOPS[1]
-    short = replace(loop, questions=loop.questions[:15])
+    """A loop with tools, up to its twelfth question, when not all of it has room any more."""
+    loop = LOOPS[0]
+    short = replace(loop, questions=loop.questions[:12])
     with ExitStack() as stack:
         score, _ = play(short, 0, through=_through(stack, budget))
     assert (score.invalid, score.over, score.blind) == ([], [], [])
     assert score.requests == short.model_calls
+    assert score.fills
 
 
 @pytest.fixture(scope="module")

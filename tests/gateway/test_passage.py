@@ -279,10 +279,7 @@ def test_no_key_and_no_text_is_in_the_log(tmp_path: Path) -> None:
             path = f"/v1beta/models/gemini-2.5-flash:generateContent?key={key}"
             front.ask(path, {"contents": contents}, headers)
         lines = [front.line() for _ in range(4)]
-        front.process.terminate()
-        assert front.process.stdout is not None
-        assert front.process.stderr is not None
-        said = json.dumps(lines) + front.process.stdout.read() + front.process.stderr.read()
+        said = json.dumps(lines) + front.end()
     assert [line["status"] for line in lines] == [200, 200, 400, 400]
     assert key not in said
     assert text not in said

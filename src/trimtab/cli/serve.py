@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from os.path import isfile
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any
 import click
 
 from trimtab._shared.checks import in_words, near_names
-from trimtab._shared.strict_json import dump
 from trimtab.cli.options import Number, compact_option, rule_options, rules_in, together
 from trimtab.cli.output import usage
 from trimtab.errors import ConfigurationError
@@ -177,6 +176,7 @@ def serve(
     host, port = _place(listen)
     options: dict[str, Any] = {"rules": rules_in(given), "compact": given["compact"]}
     named = None if not upstreams else [_upstream(gateway, one) for one in upstreams]
+    lines = import_module("trimtab.gateway.lines").LineWriter(sys.stdout.buffer)
     app = gateway.make_app(
         named,
         budgets=dict(map(_budget, budgets)),
@@ -189,21 +189,17 @@ def serve(
             answer_seconds=given["answer_timeout"],
             drain_seconds=given["drain"],
         ),
-        log=None if given["quiet"] else _write,
+        log=None if given["quiet"] else lines.write,
         **{key: value for key, value in options.items() if value is not None},
     )
     asked = ", ".join(dict.fromkeys(one.api for one in named or gateway.public_upstreams()))
-    gateway.serve(
-        app,
-        host=host,
-        port=port,
-        ready=lambda address: click.echo(f"trimtab: {address} passes requests on to {asked}", err=True),
-    )
-
-
-def _write(line: Mapping[str, Any]) -> None:
-    sys.stdout.buffer.write(dump(line))
-    sys.stdout.buffer.flush()
+    with lines:
+        gateway.serve(
+            app,
+            host=host,
+            port=port,
+            ready=lambda address: click.echo(f"trimtab: {address} passes requests on to {asked}", err=True),
+        )
 
 
 def _place(listen: str) -> tuple[str, int]:

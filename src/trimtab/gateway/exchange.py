@@ -168,6 +168,11 @@ class Exchange:
         except _ClientGone:
             record.end = "client_gone"
             record.status = record.status or GONE
+        except asyncio.CancelledError:
+            record.end = "drained"  # the time that answers in progress had is over
+            raise
+        else:
+            record.end = "done"
 
     async def _run(self) -> None:
         most = self._limits.max_header_bytes
@@ -208,8 +213,9 @@ class Exchange:
             if length:
                 headers.append((b"content-length", b"0"))
         async with _Watch(self._receive, self._body_read) as watch:
-            response = await self._ask(upstream, headers, content)
-            await self._pass_answer(response, watch)
+            answer = await self._ask(upstream, headers, content)
+            self._body_read.set()  # an upstream may answer before it has read all
+            await self._pass_answer(answer, watch)
 
     async def _parts(self) -> AsyncIterator[bytes]:
         """Give the body as it comes."""

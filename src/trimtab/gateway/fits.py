@@ -246,7 +246,10 @@ def _report_of(sent: Sent, *, is_changed: bool) -> dict[str, int | str | None]:
     if not is_changed:
         tokens = settlement.tokens
         return {"before": tokens, "after": tokens, "limit": settlement.limit_tokens, "evicted": 0}
-    report = fitted.count_all()
+    try:
+        report = fitted.count_all()
+    except ContextError:  # of what is not sent: its size is not known, and nobody needs it
+        report = fitted.report
     reasons = Counter(row.reason for row in report.messages if row.reason is not None)
     told: dict[str, int | str | None] = {
         "before": report.tokens_before,

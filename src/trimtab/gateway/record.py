@@ -23,8 +23,8 @@ class Record:
     api: str = ""
     model: str | None = None
     status: int = 0
-    end: str = "done"
-    """How it ended; "done": the answer was passed on whole."""
+    end: str = "failed"
+    """How it ended; "done": the answer was passed on whole; "failed": by a fault of the gateway's own."""
     told: Mapping[str, Any] = field(default_factory=dict)
     billed: int | None = None
     body_bytes: int = 0
