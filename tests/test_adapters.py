@@ -402,7 +402,6 @@ def test_a_client_that_learns_from_bills_estimates_such_a_model_too(without_tekk
     bodies = Bodies(
         300,
         format="openai_chat",
-        most_output=(),
         retry_overflow=False,
         on_fitted=None,
         options={},

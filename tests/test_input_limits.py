@@ -127,8 +127,6 @@ def test_a_client_with_a_budget_sends_no_more_than_the_model_takes(budget: Any, 
         bodies = Bodies(
             budget,
             format="openai_chat",
-            target_ratio=0.75,
-            most_output=("max_completion_tokens",),
             retry_overflow=False,
             on_fitted=seen.append,
             options={"counter": COUNTER},

@@ -21,7 +21,7 @@ FLOORS = (
     ("_fit", "context", "history", "results", "telemetry"),
     ("session", "policy", "summaries", "testing"),
     ("replay", "integrations"),
-    ("batch", "inspector"),
+    ("batch", "gateway", "inspector"),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -38,6 +38,7 @@ COMMANDS = {
     "policy": "Check a policy, and write it as JSON.",
     "repair": "Make calls and results of conversations match.",
     "replay": "Compute what policies cost on recorded conversations.",
+    "serve": "Fit the requests of other programs on their way to a provider.",
     "session": "Keep conversations in a store, and look at them.",
     "stats": "Show what is in conversations, and what budgets would do.",
     "validate": "List what a provider would refuse in conversations.",

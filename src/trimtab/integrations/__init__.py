@@ -23,7 +23,7 @@ from trimtab.errors import ConfigurationError
 
 __all__: list[str] = []
 
-_SHARED = {"answers", "base", "bills", "bodies", "chats", "copies", "marks", "posts", "recovery"}
+_SHARED = {"answers", "base", "bills", "bodies", "chats", "copies", "marks", "posts", "recovery", "usages"}
 """What adapters are made of: nobody imports it to use it."""
 
 

@@ -65,8 +65,6 @@ def with_budget(
     bodies = Bodies(
         budget,
         format="anthropic",
-        stored=("thread",),
-        most_output=("max_tokens",),
         retry_overflow=retry_overflow,
         on_fitted=on_fitted,
         options=options,

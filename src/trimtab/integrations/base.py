@@ -220,7 +220,7 @@ class Trimmer(Generic[M]):
         keeps: bool = False,
         unmarked: str = "",
     ) -> None:
-        self._budget = _budget_given(budget)
+        self._budget = budget_given(budget)
         self._format = get_format(format)
         self._hands_system = hands_system
         self._keeps = keeps
@@ -772,7 +772,7 @@ def _first(message: Any, wire: list[Any]) -> Any:
     return wire[0]
 
 
-def _budget_given(budget: Any) -> Budget | Context | str | None:
+def budget_given(budget: Any) -> Budget | Context | str | None:
     """Check what was given; a policy is read once."""
     if isinstance(budget, Context) and budget.policy.read is not None:
         raise ConfigurationError(

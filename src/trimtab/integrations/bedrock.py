@@ -61,7 +61,6 @@ def with_budget(
     bodies = Bodies(
         budget,
         format="bedrock",
-        most_output=("inferenceConfig.maxTokens",),
         retry_overflow=retry_overflow,
         on_fitted=on_fitted,
         options=options,

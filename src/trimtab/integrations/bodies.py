@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
 from trimtab._fit import Fitted, afit, fit
 from trimtab._shared.steps import Steps
@@ -33,31 +33,47 @@ from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent, beside_cou
 from trimtab.integrations.recovery import ask_again, is_below, note_in, note_left_out, refusal_in, room_after
 
 
+class _Keys(TypedDict, total=False):
+    """The keys of a body that say more of a call than its messages do."""
+
+    stored: Sequence[str]
+    held: str
+    most_output: Sequence[str]
+
+
+_KEYS: Mapping[str, _Keys] = {
+    "openai_chat": {"most_output": ("max_completion_tokens", "max_tokens")},
+    "openai_responses": {
+        "stored": ("previous_response_id", "conversation"),
+        "most_output": ("max_output_tokens",),
+    },
+    "anthropic": {"stored": ("thread",), "most_output": ("max_tokens",)},
+    "gemini": {"held": "cachedContent", "most_output": ("generationConfig.maxOutputTokens",)},
+    "bedrock": {"most_output": ("inferenceConfig.maxTokens",)},
+}
+"""By wire form."""
+
+
 class Bodies(ChatTrimmer[Any]):
     """Fits the body of each call of a client in one wire form.
 
     Args:
         budget: See `AdapterBudget`.
-        stored: Keys of a body by which it goes on from a conversation that the server keeps.
-        held: The key of a body that names what the server puts before its messages, and says the size of.
-        most_output: Keys of a body that say how long its answer may be; dotted ones lead into a mapping.
         given: See `ChatOptions`.
 
     Raises:
         ConfigurationError: The budget is none, or options contradict each other.
     """
 
-    def __init__(
-        self,
-        budget: AdapterBudget,
-        *,
-        stored: Sequence[str] = (),
-        held: str | None = None,
-        most_output: Sequence[str],
-        **given: Unpack[ChatOptions],
-    ) -> None:
+    def __init__(self, budget: AdapterBudget, **given: Unpack[ChatOptions]) -> None:
         super().__init__(budget, **given)
-        self._stored, self._held_key, self._most_output = stored, held, most_output
+        keys = _KEYS.get(self._format.name, _Keys())
+        self._stored: Sequence[str] = keys.get("stored", ())
+        """By which a body goes on from a conversation that the server keeps."""
+        self._held_key = keys.get("held")
+        """Names what the server puts before the messages, and says the size of."""
+        self._most_output: Sequence[str] = keys.get("most_output", ())
+        """Say how long the answer may be; dotted ones lead into a mapping."""
         self._chats = Chats(self._format, self._new_baseline)
         self.held = Held()
         """The size of what the server puts before the messages of a call, if it was reported."""
@@ -188,9 +204,17 @@ class Bodies(ChatTrimmer[Any]):
                 )
         return _Call(body, request, model, chat, name, self.held.tokens(name) or 0)
 
+    def stored_key(self, body: Mapping[str, Any]) -> str | None:
+        """Return the key by which a body goes on from a conversation that the server keeps; None: none.
+
+        Args:
+            body: That of a call.
+        """
+        return next((key for key in self._stored if _has(body, key)), None)
+
     def _request_of(self, body: Mapping[str, Any]) -> Request | None:
         """Read a body; None if it has no messages, or the server keeps what it goes on from."""
-        kept = next((key for key in self._stored if _has(body, key)), None)
+        kept = self.stored_key(body)
         if kept is not None:
             self.warn_stored(
                 f"{kept} is given, and the call is sent as it is",

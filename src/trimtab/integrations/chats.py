@@ -25,6 +25,7 @@ from trimtab.counting.totals import TotalBaseline
 from trimtab.errors import BudgetExceededError, ConfigurationError, UsageError
 from trimtab.formats import Format, Path, Request, mapping_of
 from trimtab.formats.values import item_of
+from trimtab.integrations.usages import usage_with
 
 T = TypeVar("T")
 
@@ -428,7 +429,7 @@ class Sent:
                 else:
                     events = chain((first,), events)
             for event in events:
-                billed = _usage_with(billed, usage_in(event))
+                billed = usage_with(billed, usage_in(event))
                 yield event
         finally:
             sent.record(billed)
@@ -448,10 +449,10 @@ class Sent:
                 except StopAsyncIteration:
                     return
             for event in begun:
-                billed = _usage_with(billed, usage_in(event))
+                billed = usage_with(billed, usage_in(event))
                 yield event
             async for event in events:
-                billed = _usage_with(billed, usage_in(event))
+                billed = usage_with(billed, usage_in(event))
                 yield event
         finally:
             sent.record(billed)
@@ -466,25 +467,3 @@ class Again(NamedTuple):
     """Gives what is sent in place of what was, and its events; raises the error where nothing is."""
     later: Callable[[Sent, Exception], Awaitable[tuple[Sent, AsyncIterator[Any]]]] | None = None
     """The same, awaited."""
-
-
-_CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens")
-"""Parts of Anthropic's input that are not in `input_tokens`."""
-
-
-def _usage_with(before: Mapping[str, Any] | None, usage: Any) -> Mapping[str, Any] | None:
-    """Put what an event of a stream says of usage over what earlier ones said.
-
-    Numbers are those of the whole answer so far, and one may leave out what another has said: Anthropic's
-    first event has the parts of the input, and the last repeats them or some of them. A server that repeats
-    all of it as one number has not said it twice.
-    """
-    if usage is None:
-        return before
-    before = before or {}
-    said = {key: one for key, one in mapping_of(usage).items() if one or (one == 0 and key not in before)}
-    whole = said.get("input_tokens")
-    parts = [before.get(key) or 0 for key in ("input_tokens", *_CACHED)]
-    if isinstance(whole, int) and whole >= sum(parts) and not any(key in said for key in _CACHED):
-        return {**{key: before[key] for key in before if key not in _CACHED}, **said}
-    return {**before, **said}

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from copy import copy
 from functools import partial
 from itertools import chain, islice
@@ -17,6 +17,7 @@ from trimtab.integrations.bodies import Bodies
 from trimtab.integrations.chats import Again, Sent
 from trimtab.integrations.posts import json_answer, refuse_replaced
 from trimtab.integrations.recovery import last_try
+from trimtab.integrations.usages import metadata_in
 
 package_of("google-genai", package="google.genai", needed_by="trimtab.integrations.google_genai")
 
@@ -73,8 +74,6 @@ def with_budget(
     bodies = Bodies(
         budget,
         format="gemini",
-        held="cachedContent",
-        most_output=("generationConfig.maxOutputTokens",),
         retry_overflow=retry_overflow,
         on_fitted=on_fitted,
         options=options,
@@ -169,7 +168,7 @@ class _Api:
     def _learn(self, sent: Sent, path: str, answer: Any) -> None:
         """Take in what a call was billed, and what the server says of content that it holds."""
         said = json_answer(answer.body)
-        sent.record(_usage_of(said))
+        sent.record(metadata_in(said))
         if _HELD in path:
             for one in (said, *(said.get(_HELD) or ())):
                 tokens = (one.get("usageMetadata") or {}).get("totalTokenCount")
@@ -199,9 +198,4 @@ def _model_in(path: str) -> str | None:
 
 def _usage_in(answer: Any) -> Any:
     """Return what an answer, or a part of one that is streamed, says was billed; None if it does not."""
-    return _usage_of(json_answer(answer.body))
-
-
-def _usage_of(said: Mapping[str, Any]) -> Any:
-    usage = said.get("usageMetadata")
-    return usage if usage and usage.get("promptTokenCount") else None
+    return metadata_in(json_answer(answer.body))

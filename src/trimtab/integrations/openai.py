@@ -60,7 +60,6 @@ def with_budget(
         "/chat/completions": Bodies(
             budget,
             format="openai_chat",
-            most_output=("max_completion_tokens", "max_tokens"),
             retry_overflow=retry_overflow,
             on_fitted=on_fitted,
             options=options,
@@ -68,8 +67,6 @@ def with_budget(
         "/responses": Bodies(
             budget,
             format="openai_responses",
-            stored=("previous_response_id", "conversation"),
-            most_output=("max_output_tokens",),
             retry_overflow=retry_overflow,
             on_fitted=on_fitted,
             options=options,

@@ -61,7 +61,6 @@ def with_budget(
     bodies = Bodies(
         budget,
         format="openai_chat",
-        most_output=("max_completion_tokens", "max_tokens"),
         retry_overflow=retry_overflow,
         on_fitted=on_fitted,
         options=options,

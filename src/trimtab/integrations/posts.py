@@ -13,10 +13,11 @@ from inspect import getattr_static
 from typing import Any
 
 from trimtab.errors import ConfigurationError
-from trimtab.formats.values import item_of, mapping_of
+from trimtab.formats.values import item_of
 from trimtab.integrations.bodies import Bodies
 from trimtab.integrations.chats import Again, Sent
 from trimtab.integrations.recovery import last_try
+from trimtab.integrations.usages import usage_in
 from trimtab.models import model_in
 
 _RAW = "X-Stainless-Raw-Response"
@@ -186,7 +187,7 @@ def _watch(sent: Sent, answer: Any, given: Mapping[str, Any], again: Again | Non
             sent.record(json_answer(answer.http_response.content))
     elif given.get("stream"):
         watch: Any = sent.awatch if isinstance(answer._iterator, AsyncIterator) else sent.watch
-        answer._iterator = watch(answer._iterator, _usage_in, again)
+        answer._iterator = watch(answer._iterator, usage_in, again)
     else:
         sent.record(answer)
     return answer
@@ -199,16 +200,3 @@ def json_answer(text: str | bytes | None) -> dict[str, Any]:
     except ValueError:
         return {}
     return said if isinstance(said, dict) else {}
-
-
-def _usage_in(event: Any) -> Any:
-    """Return what of an event of a stream holds what was billed; None if nothing does."""
-    for holder in (event, item_of(event, "response"), item_of(event, "message")):
-        usage = None if holder is None else item_of(holder, "usage")
-        if usage is not None and any(item_of(usage, key) for key in ("prompt_tokens", *_INPUT)):
-            told = {key: item_of(holder, key) for key in ("output", "context_management")}
-            return {**mapping_of(usage), **{key: one for key, one in told.items() if one}}
-    return None
-
-
-_INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
 from typing import Any
 
 import anthropic
@@ -44,17 +45,29 @@ def result_of(loop: Loop, call: Any) -> dict[str, Any]:
 
 
 def play(
-    loop: Loop, budget: Any, *, bills: bool = True, model: str = MODEL, extra: Any = None, **options: Any
+    loop: Loop,
+    budget: Any,
+    *,
+    bills: bool = True,
+    model: str = MODEL,
+    extra: Any = None,
+    through: Any = None,
+    **options: Any,
 ) -> tuple[Score, list[Any]]:
     """Play a loop; returns the score and the program's own messages.
 
     Args:
         budget: What `with_budget` is given; 0: the bare client.
+        through: Serves the address of another server, which is asked in its place.
         extra: What else each call is given.
     """
-    with upstream(loop, budget_tokens=BUDGET_TOKENS, bills=bills, charges=CHARGES) as served:
-        client = client_of(served)
-        client = with_budget(client, budget, **options) if budget else client
+    with ExitStack() as stack:
+        served = stack.enter_context(
+            upstream(loop, budget_tokens=BUDGET_TOKENS, bills=bills, charges=CHARGES)
+        )
+        asked = served if through is None else through(served.address)
+        bare = stack.enter_context(closing(client_of(asked)))
+        client = with_budget(bare, budget, **options) if budget else bare
         said: list[Any] = []
         for question in loop.questions:
             said.append({"role": "user", "content": _asked(question)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import ExitStack, closing
 from typing import Any
 
 from google import genai
@@ -64,16 +65,19 @@ def result_of(loop: Loop, call: types.FunctionCall) -> types.Part:
 
 
 def play(
-    loop: Loop, budget: Any, *, bills: bool = True, model: str = MODEL, **options: Any
+    loop: Loop, budget: Any, *, bills: bool = True, model: str = MODEL, through: Any = None, **options: Any
 ) -> tuple[Score, list[Any]]:
     """Play a loop; returns the score and the program's own contents.
 
     Args:
         budget: What `with_budget` is given; 0: the bare client.
+        through: Serves the address of another server, which is asked in its place.
     """
-    with upstream(loop, bills=bills) as served:
-        client = client_of(served)
-        client = with_budget(client, budget, **options) if budget else client
+    with ExitStack() as stack:
+        served = stack.enter_context(upstream(loop, bills=bills))
+        asked = served if through is None else through(served.address)
+        bare = stack.enter_context(closing(client_of(asked)))
+        client = with_budget(bare, budget, **options) if budget else bare
         said: list[Any] = []
         for question in loop.questions:
             said.append(types.Content(role="user", parts=_asked(question)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack, closing
 from typing import Any
 
 import openai
@@ -40,17 +41,27 @@ def looked(loop: Loop, arguments: str) -> str:
 
 
 def play_chat(
-    loop: Loop, budget: Any, *, bills: bool = True, model: str = MODEL, extra: Any = None, **options: Any
+    loop: Loop,
+    budget: Any,
+    *,
+    bills: bool = True,
+    model: str = MODEL,
+    extra: Any = None,
+    through: Any = None,
+    **options: Any,
 ) -> tuple[Score, list[Any]]:
     """Play a loop with Chat Completions; returns the score and the program's own messages.
 
     Args:
         budget: What `with_budget` is given; 0: the bare client.
+        through: Serves the address of another server, which is asked in its place.
         extra: What else each call is given.
     """
-    with upstream(loop, bills=bills) as served:
-        client = client_of(served)
-        client = with_budget(client, budget, **options) if budget else client
+    with ExitStack() as stack:
+        served = stack.enter_context(upstream(loop, bills=bills))
+        asked = served if through is None else through(served.address)
+        bare = stack.enter_context(closing(client_of(asked)))
+        client = with_budget(bare, budget, **options) if budget else bare
         said: list[Any] = [{"role": "system", "content": SYSTEM}]
         for question in loop.questions:
             said.append({"role": "user", "content": _asked(question)})
@@ -72,12 +83,21 @@ def play_chat(
 
 
 def play_responses(
-    loop: Loop, budget: Any, *, bills: bool = True, model: str = MODEL, extra: Any = None, **options: Any
+    loop: Loop,
+    budget: Any,
+    *,
+    bills: bool = True,
+    model: str = MODEL,
+    extra: Any = None,
+    through: Any = None,
+    **options: Any,
 ) -> tuple[Score, list[Any]]:
     """Play a loop with Responses, whose items the program sends back."""
-    with upstream(loop, bills=bills) as served:
-        client = client_of(served)
-        client = with_budget(client, budget, **options) if budget else client
+    with ExitStack() as stack:
+        served = stack.enter_context(upstream(loop, bills=bills))
+        asked = served if through is None else through(served.address)
+        bare = stack.enter_context(closing(client_of(asked)))
+        client = with_budget(bare, budget, **options) if budget else bare
         items: list[Any] = []
         for question in loop.questions:
             items.append({"role": "user", "content": _asked(question, text="input_text")})

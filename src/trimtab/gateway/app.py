@@ -1,0 +1,122 @@
+"""A gateway as an ASGI application: its own pages, how much is in progress, and the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Unpack
+
+from trimtab.errors import ConfigurationError
+from trimtab.gateway.exchange import Exchange, Rooms
+from trimtab.gateway.fits import Fits
+from trimtab.gateway.guard import LOOPBACK, Guard
+from trimtab.gateway.settings import Limits, Upstream, public_upstreams
+from trimtab.gateway.upstreams import Upstreams
+from trimtab.integrations.base import AdapterBudget, FitOptions
+
+__all__ = ["make_app"]
+
+
+class Gateway:
+    """Passes requests on to upstreams, and fits those that hold a conversation.
+
+    An ASGI application; `make_app` makes it.
+    """
+
+    def __init__(
+        self, rooms: Rooms, *, has_token: bool, log: Callable[[Mapping[str, Any]], object] | None
+    ) -> None:
+        self._rooms, self._log = rooms, log
+        self._calls = 0
+        self.limits = rooms.limits
+        """How much it takes, and how long it waits."""
+        self.has_token = has_token
+        """Whether it asks for a token."""
+        self.is_draining = False
+        """Whether it is to end: it answers what is in progress, and is not ready for more."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] != "http":
+            raise ConfigurationError(f"a gateway speaks HTTP, not {scope['type']}")
+        elif scope["path"] in ("/health", "/ready") and scope["method"] in ("GET", "HEAD"):
+            await self._tell(scope, send)
+        else:
+            await self._exchange(scope, receive, send)
+
+    async def _live(self, receive: Any, send: Any) -> None:
+        """Live with the server: connections are made when one is needed, and closed at the end."""
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                await self._rooms.upstreams.aclose()
+            await send({"type": f"{message['type']}.complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
+
+    async def _tell(self, scope: Any, send: Any) -> None:
+        """Say whether it lives, or whether it takes more requests; whoever asks needs no token for that."""
+        is_ready = not self.is_draining and not self._is_full
+        status = 503 if scope["path"] == "/ready" and not is_ready else 200
+        told = json.dumps({"status": "ok" if status == 200 else "busy", "calls": self._calls}).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(told))]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        body = b"" if scope["method"] == "HEAD" else told
+        await send({"type": "http.response.body", "body": body})
+
+    @property
+    def _is_full(self) -> bool:
+        return self._calls >= self.limits.max_calls
+
+    async def _exchange(self, scope: Any, receive: Any, send: Any) -> None:
+        one = Exchange(scope, receive, send, self._rooms, is_full=self._is_full)
+        self._calls += 1
+        try:
+            await one.run()
+        finally:
+            self._calls -= 1
+            if self._log is not None:
+                self._log(one.record.to_dict())
+
+
+def make_app(
+    upstreams: Sequence[Upstream] | None = None,
+    /,
+    *,
+    budgets: Mapping[str, AdapterBudget] | None = None,
+    learn: bool = True,
+    token: str | None = None,
+    hosts: Collection[str] = LOOPBACK,
+    limits: Limits | None = None,
+    log: Callable[[Mapping[str, Any]], object] | None = None,
+    **options: Unpack[FitOptions],
+) -> Gateway:
+    """Make a gateway as an ASGI application.
+
+    Args:
+        upstreams: The servers that it may ask; None: the providers' own.
+        budgets: The budget by the name of a model, or a pattern such as "claude-*"; "*" is for all others.
+            Each is tokens, a share such as "80%", the path of a policy, a `Context`, or None for the model's
+            window less the room for the answer, which is also the default.
+        learn: Whether what requests are billed improves the count of those that follow. False: every process
+            sends the same for the same request.
+        token: What clients send in the header `trimtab-token`, or before the path as `/t/TOKEN`; None: it is
+            for programs of this machine alone.
+        hosts: Names by which it may be asked, if there is no token.
+        limits: How much it takes, and how long it waits.
+        log: Called with each request's line of the log, which has no text and no key.
+        options: `rules`, `compact` and other keyword arguments of `trimtab.fit`.
+
+    Raises:
+        ConfigurationError: A budget or an option is invalid, or the token is too short.
+    """
+    limits = Limits() if limits is None else limits
+    rooms = Rooms(
+        Guard(token, hosts),
+        Fits(budgets or {}, learns=learn, max_bytes=limits.max_body_bytes, options=options),
+        Upstreams(public_upstreams() if upstreams is None else upstreams, limits),
+        limits,
+    )
+    return Gateway(rooms, has_token=token is not None, log=log)

@@ -1,0 +1,368 @@
+"""One request and its answer: read, fitted, sent on, and the answer passed through as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from time import perf_counter
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+from urllib.parse import unquote
+
+import httpcore2 as httpcore
+
+from trimtab.formats.api_answers import write_error
+from trimtab.formats.api_paths import read_path
+from trimtab.gateway.bill import BillReader
+from trimtab.gateway.encodings import AnswerReader
+from trimtab.gateway.fits import MOST_QUICK_BYTES, Answered, Fits, FittedCall
+from trimtab.gateway.guard import Guard
+from trimtab.gateway.headers import Headers, for_client, for_upstream, value_of
+from trimtab.gateway.record import Record
+from trimtab.gateway.settings import Limits, Upstream
+from trimtab.gateway.upstreams import FAILURES, Upstreams, failure_of
+
+MOST_REFUSAL_BYTES = 256 * 2**10
+"""Of an answer that refuses a request, which is read before it is passed on."""
+
+GONE = 499
+"""What the log has for a status where the client did not wait for one."""
+
+_REFUSES = (400, 413, 422)
+"""How upstreams answer what is too long, or has thinking that they do not know."""
+
+
+class Rooms(NamedTuple):
+    """What all requests of a gateway share."""
+
+    guard: Guard
+    fits: Fits
+    upstreams: Upstreams
+    limits: Limits
+
+
+class _ClientGone(Exception):
+    """The client closed its connection, or takes nothing of its answer."""
+
+
+class _Broken(Exception):
+    """The answer of an upstream broke off, so that of the gateway must, too: whoever reads it has to know."""
+
+
+class _Answer:
+    """An answer of an upstream, whose first parts may be looked at before it is passed on.
+
+    Args:
+        response: The answer, as it comes.
+    """
+
+    def __init__(self, response: httpcore.Response) -> None:
+        self.status: int = response.status
+        self.headers: Headers = response.headers
+        self._response = response
+        self._stream = response.aiter_stream()
+        self._seen: list[bytes] = []
+
+    def header(self, name: bytes) -> str:
+        """Return the value of a header; "" if it is not there."""
+        return next((value.decode("latin-1") for key, value in self.headers if key.lower() == name), "")
+
+    async def peek(self, most: int) -> bytes:
+        """Return the first bytes, about so many, or all of them; they are still passed on."""
+        size = 0
+        async for part in self._stream:
+            self._seen.append(part)
+            size += len(part)
+            if size >= most:
+                break
+        return b"".join(self._seen)
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """Give all parts."""
+        for part in self._seen:
+            yield part
+        async for part in self._stream:
+            yield part
+
+    async def aclose(self) -> None:
+        """Give the connection back, or close it where the answer is not at its end."""
+        await self._response.aclose()
+
+
+class _Watch:
+    """Ends what is done for a client once that is gone.
+
+    Args:
+        receive: The receiving end of the request.
+        after: Set once nobody else receives.
+    """
+
+    def __init__(self, receive: Any, after: asyncio.Event) -> None:
+        self._receive, self._after = receive, after
+        self._is_gone = False
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.current_task()
+        self._watch = asyncio.create_task(self._wait())
+        return self
+
+    async def _wait(self) -> None:
+        await self._after.wait()
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._is_gone = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def stop(self) -> None:
+        """Look no longer: the answer is there but for its end, which is also said to who waits here."""
+        self._watch.cancel()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._watch.cancel()
+        if self._is_gone and kind is asyncio.CancelledError and self._task is not None:
+            self._task.uncancel()
+            raise _ClientGone from error
+
+
+class Exchange:
+    """One request and its answer.
+
+    Args:
+        scope: The request, as ASGI has it.
+        receive: Where its body comes from.
+        send: Where its answer goes.
+        rooms: What all requests share.
+        is_full: Whether as many requests are in progress as there may be.
+    """
+
+    def __init__(self, scope: Any, receive: Any, send: Any, rooms: Rooms, *, is_full: bool) -> None:
+        self._receive, self._send, self._is_full = receive, send, is_full
+        self._guard, self._fits, self._upstreams, self._limits = rooms
+        self._headers: Headers = scope["headers"]
+        self._method: str = scope["method"]
+        self._path, self._token = self._guard.target(scope["raw_path"])
+        query: bytes = scope["query_string"]
+        self._target = self._path + (b"?" + query if query else b"")
+        shown = unquote(self._path.decode("latin-1"))
+        self.record = Record(method=self._method, path=shown)
+        self._call = read_path(shown, {name.decode("latin-1") for name, _ in self._headers})
+        self._body_read = asyncio.Event()
+        self._is_last = False
+        """Whether the connection is closed behind the answer: nobody knows where its next request begins."""
+
+    async def run(self) -> None:
+        """Answer the request; an answer that breaks off is not brought to its end."""
+        record = self.record
+        record.api = self._call.api
+        try:
+            await self._run()
+        except Answered as error:
+            record.end, record.told = error.reason, error.told
+            await self._answer(error)
+        except _Broken:
+            record.end = "upstream_failed"
+        except _ClientGone:
+            record.end = "client_gone"
+            record.status = record.status or GONE
+        except asyncio.CancelledError:
+            record.end = "drained"  # the time that answers in progress had is over
+            raise
+        else:
+            record.end = "done"
+
+    async def _run(self) -> None:
+        most = self._limits.max_header_bytes
+        if sum(len(name) + len(value) for name, value in self._headers) + len(self._target) > most:
+            self._is_last = True
+            raise self._error(431, f"the head has more than {most:,} bytes", "too_large")
+        refusal = self._guard.refuse(self._headers, self._path, self._token)
+        if refusal is not None:
+            self._is_last = True
+            raise self._error(*refusal)
+        if value_of(self._headers, b"upgrade"):
+            # 426 is what has clients of Responses over WebSocket fall back to plain requests at once.
+            self._is_last = True
+            raise self._error(426, "this gateway has no WebSocket: send a plain request", "upgrade")
+        if self._is_full:
+            raise self._error(503, "this gateway has as many requests as it takes: ask again", "busy")
+        if self._method == "POST" and self._call.form is not None:
+            await self._fit_and_pass()
+        else:
+            await self._pass()
+
+    # -- the request
+
+    async def _pass(self) -> None:
+        """Send a request on as it comes, in parts."""
+        upstream = self._upstream(self._call.model)
+        length = value_of(self._headers, b"content-length")
+        headers = for_upstream(
+            self._headers, host=self._upstreams.host(upstream), readable=False, decoded=False
+        )
+        content = None
+        if value_of(self._headers, b"transfer-encoding") or length not in ("", "0"):
+            framed = (b"content-length", length.encode()) if length else (b"transfer-encoding", b"chunked")
+            headers.append(framed)
+            content = self._parts()
+        else:
+            self._body_read.set()
+            if length:
+                headers.append((b"content-length", b"0"))
+        async with _Watch(self._receive, self._body_read) as watch:
+            answer = await self._ask(upstream, headers, content)
+            self._body_read.set()  # an upstream may answer before it has read all
+            await self._pass_answer(answer, watch)
+
+    async def _parts(self) -> AsyncIterator[bytes]:
+        """Give the body as it comes."""
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise _ClientGone
+            more = message.get("more_body", False)
+            self.record.body_bytes += len(message.get("body", b""))
+            yield message.get("body", b"")
+        self._body_read.set()
+
+    async def _fit_and_pass(self) -> None:
+        fitted = await self._fit(await self._body())
+        self.record.told = fitted.told
+        upstream = self._upstream(fitted.model)
+        async with _Watch(self._receive, self._body_read) as watch:
+            answer = await self._ask_fitted(upstream, fitted)
+            again = await self._fit_again(answer, fitted) if answer.status in _REFUSES else None
+            if again is not None:
+                await answer.aclose()
+                fitted, self.record.told = again, again.told
+                answer = await self._ask_fitted(upstream, fitted)
+            reader = BillReader(answer.header(b"content-type"), answer.header(b"content-encoding"))
+            await self._pass_answer(answer, watch, reader)
+        if answer.status < 300 and not fitted.call.counts:
+            self.record.billed = self._fits.learn(fitted, reader.read())
+
+    async def _body(self) -> bytes:
+        """Read a whole body.
+
+        Raises:
+            Answered: It is too long, or did not come in time.
+        """
+        most = self._limits.max_body_bytes
+        length = value_of(self._headers, b"content-length")
+        parts: list[bytes] = []
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                if length.isdigit() and int(length) > most:
+                    raise self._error(413, f"the body has more than {most:,} bytes", "too_large")
+                async for part in self._parts():
+                    parts.append(part)
+                    if self.record.body_bytes > most:
+                        raise self._error(413, f"the body has more than {most:,} bytes", "too_large")
+        except TimeoutError:
+            raise self._error(408, "the body did not come in time", "slow_body") from None
+        return b"".join(parts)
+
+    async def _fit(self, content: bytes) -> FittedCall:
+        began, fits = perf_counter(), self._fits
+        encoding = value_of(self._headers, b"content-encoding")
+        if encoding or len(content) > MOST_QUICK_BYTES:
+            asked = await asyncio.to_thread(fits.read, self._call, content, encoding)
+        else:
+            asked = fits.read(self._call, content, encoding)
+        self.record.model = asked.model
+        fitted = fits.fit(asked) if fits.is_quick(asked) else await asyncio.to_thread(fits.fit, asked)
+        self.record.fit_ms = round((perf_counter() - began) * 1000, 2)
+        return fitted
+
+    def _upstream(self, model: str | None) -> Upstream:
+        found = self._upstreams.find(self._call, model)
+        if found is None:
+            named = "" if model is None else f" with the model {model!r:.100}"
+            why = (
+                f"this gateway has no upstream for the API {self._call.api}{named}: start it with --upstream"
+            )
+            raise self._error(404, why, "no_upstream")
+        return found
+
+    async def _ask_fitted(self, upstream: Upstream, fitted: FittedCall) -> _Answer:
+        host = self._upstreams.host(upstream)
+        headers = for_upstream(self._headers, host=host, readable=True, decoded=fitted.is_changed)
+        headers.append((b"content-length", b"%d" % len(fitted.content)))
+        self.record.sent_bytes = len(fitted.content)
+        return await self._ask(upstream, headers, fitted.content)
+
+    async def _ask(self, upstream: Upstream, headers: Any, content: Any) -> _Answer:
+        try:
+            return _Answer(await self._upstreams.ask(upstream, self._method, self._target, headers, content))
+        except FAILURES as error:
+            raise self._error(*failure_of(error)) from error
+
+    async def _fit_again(self, answer: _Answer, fitted: FittedCall) -> FittedCall | None:
+        """Read why an upstream refused a request, and fit that otherwise; None: the answer is passed on."""
+        try:
+            said = await answer.peek(MOST_REFUSAL_BYTES)
+        except FAILURES as error:
+            raise self._error(*failure_of(error)) from error
+        text = AnswerReader(answer.header(b"content-encoding")).read(said)
+        return await asyncio.to_thread(self._fits.fit_again, fitted, text)
+
+    # -- the answer
+
+    async def _pass_answer(self, answer: _Answer, watch: _Watch, reader: BillReader | None = None) -> None:
+        """Pass an answer on as it comes; each part is sent before anything else is done with it."""
+        record = self.record
+        record.status, record.first_ms = answer.status, record.since()
+        await self._start(answer.status, for_client(answer.headers, self._own_headers()))
+        try:
+            async for part in answer.parts():
+                await self._say({"type": "http.response.body", "body": part, "more_body": True})
+                record.answer_bytes += len(part)
+                if reader is not None:
+                    reader.take(part)
+        except FAILURES as error:
+            raise _Broken from error
+        finally:
+            await answer.aclose()
+        watch.stop()
+        await self._say({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _answer(self, error: Answered) -> None:
+        """Answer in the place of an upstream."""
+        self.record.status = error.status
+        body = json.dumps(error.body).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        if error.status == 503:
+            headers.append((b"retry-after", b"1"))
+        if self._is_last:
+            headers.append((b"connection", b"close"))
+        try:
+            await self._start(error.status, [*headers, *self._own_headers()])
+            body = b"" if self._method == "HEAD" else body
+            await self._say({"type": "http.response.body", "body": body, "more_body": False})
+        except _ClientGone:
+            self.record.end = "client_gone"
+
+    async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        await self._say({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def _say(self, message: dict[str, Any]) -> None:
+        """Send a part; a client that takes nothing for long is as good as gone."""
+        try:
+            async with asyncio.timeout(self._limits.stall_seconds):
+                await self._send(message)
+        except (TimeoutError, OSError) as error:
+            raise _ClientGone from error
+
+    def _own_headers(self) -> list[tuple[bytes, bytes]]:
+        """Write what the gateway tells a client; the report is a dictionary of RFC 9651."""
+        made = [(b"trimtab-request-id", self.record.id.encode())]
+        told = [f"{key}={value}" for key, value in self.record.told.items() if value is not None]
+        return [*made, (b"trimtab-report", ", ".join(told).encode())] if told else made
+
+    def _error(self, status: int, message: str, reason: str) -> Answered:
+        said = f"trimtab: {message}"
+        return Answered(status, write_error(self._call.api, status, said), reason)

@@ -1,0 +1,293 @@
+"""The body of a request, read and fitted: who fits it, what is sent in its place, and what is told of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from trimtab._shared.strict_json import dump, parse
+from trimtab.context import Context
+from trimtab.counting.baseline import usage_of
+from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, FormatError
+from trimtab.formats.api_answers import write_error, write_too_long
+from trimtab.formats.api_paths import FORMS, ApiCall
+from trimtab.gateway.encodings import EncodingError, decode
+from trimtab.integrations.base import AdapterBudget, FitOptions, budget_given, clamped_strides
+from trimtab.integrations.bodies import Bodies
+from trimtab.integrations.chats import Sent
+from trimtab.integrations.recovery import refusal_in
+from trimtab.models import model_in
+from trimtab.strategies.door import ratio_of
+
+MOST_QUICK_BYTES = 256 * 2**10
+"""A fit of so much takes 2 to 3 ms (2026-11-29, two cores); a thread of its own costs a part of one."""
+
+
+MOST_MODELS = 1_000
+"""Names of models that are remembered; clients choose them."""
+
+
+class Answered(Exception):
+    """A request is answered here, and its upstream is not asked.
+
+    Args:
+        status: Of the answer.
+        body: Of the answer, as the API writes errors.
+        reason: A word for the log.
+        told: What the report of the answer says.
+    """
+
+    def __init__(
+        self, status: int, body: Mapping[str, Any], reason: str, told: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.status, self.body, self.reason, self.told = status, body, reason, told or {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedCall:
+    """A request as it is sent."""
+
+    call: ApiCall
+    model: str | None
+    body: dict[str, Any]
+    """As it was read."""
+    content: bytes
+    """What is sent: the very bytes that came, where the request fits as it is."""
+    text_bytes: int
+    """The length of what came, without compression."""
+    is_changed: bool = False
+    told: Mapping[str, int | str | None]
+    """What the report of the answer says: numbers and words of ours, never a text."""
+    sent: Sent | None = None
+    """None: nothing was fitted."""
+    bodies: Bodies | None = None
+    """Who fits it."""
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The request itself, where the body holds it under a key."""
+        within = self.call.within
+        held = None if within is None else self.body.get(within)
+        return held if isinstance(held, dict) else self.body
+
+    def with_request(self, sent: Sent, *, is_changed: bool) -> FittedCall:
+        """Send another request in its place."""
+        if not is_changed:
+            return replace(self, sent=sent, told=_report_of(sent, is_changed=False))
+        request = self.request
+        whole: Mapping[Any, Any] = sent.body
+        if request is not self.body:
+            whole = {**self.body, self.call.within: sent.body}
+        told = _report_of(sent, is_changed=True)
+        return replace(self, content=dump(whole), is_changed=True, sent=sent, told=told)
+
+
+class Fits:
+    """Fits the bodies of requests, by the model that each is for.
+
+    Args:
+        budgets: The budget of a model, by its name or a pattern; "*": of all others, None: the model's window
+            less what its answer may take.
+        learns: Whether what requests are billed improves the count of those that follow.
+        max_bytes: How long a body may be.
+        options: Keyword arguments of `trimtab.fit`.
+
+    Raises:
+        ConfigurationError: A budget is none, or options contradict each other.
+    """
+
+    def __init__(
+        self, budgets: Mapping[str, AdapterBudget], *, learns: bool, max_bytes: int, options: FitOptions
+    ) -> None:
+        self._learns, self._max_bytes = learns, max_bytes
+        asked: dict[str, AdapterBudget] = {"*": None, **budgets}
+        # The longest pattern that a model has is the one that says most of it; a name says all.
+        self._patterns = sorted(asked, key=lambda one: ("*" in one, -len(one)))
+        self._bodies = {
+            (form, pattern): bodies
+            for pattern in self._patterns
+            for form, bodies in _bodies_of(asked[pattern], learns=learns, options=options)
+        }
+        self._slow = {pattern for pattern in asked if isinstance(budget_given(asked[pattern]), Context)}
+        """Whose policies may ask a summarizer, that is: a network."""
+        self._met: set[tuple[str | None, str | None]] = set()
+        """Forms and models that were fitted: the first fit of one may read a tokenizer from its files."""
+
+    def read(self, call: ApiCall, content: bytes, encoding: str, /) -> FittedCall:
+        """Read a request, as it is before it is fitted.
+
+        Args:
+            call: What is asked for.
+            content: Its body, as it came.
+            encoding: The header Content-Encoding.
+
+        Raises:
+            Answered: It cannot be read.
+        """
+        text, body = self._read(call, content, encoding)
+        asked = FittedCall(call=call, model=None, body=body, content=content, text_bytes=len(text), told={})
+        named = model_in(asked.request) or call.model
+        return replace(asked, model=None if named is None else named.removeprefix("models/"))
+
+    def is_quick(self, asked: FittedCall, /) -> bool:
+        """Tell whether a fit takes so little that no other request waits for it to be felt.
+
+        Args:
+            asked: As it was read.
+        """
+        met = (asked.call.form, asked.model) in self._met
+        return met and asked.text_bytes <= MOST_QUICK_BYTES and self._pattern(asked) not in self._slow
+
+    def fit(self, asked: FittedCall, /) -> FittedCall:
+        """Fit a request.
+
+        Args:
+            asked: As it was read.
+
+        Raises:
+            Answered: What must be kept does not fit, or nobody knows how much may be sent.
+        """
+        call, request = asked.call, asked.request
+        bodies = self._bodies[call.form or "", self._pattern(asked)]
+        stored = bodies.stored_key(request)
+        if stored is not None:  # the server goes on from messages that nobody here sees
+            return replace(asked, told={"untouched": stored})
+        try:
+            sent = bodies.fit_body(request, model=asked.model)
+        except BudgetExceededError as error:
+            if call.counts:  # who asks how long a request is wants a number
+                return replace(asked, told={"untouched": "too_long"})
+            raise _too_long(call, error) from error
+        except ContextError as error:
+            raise _answer_to(call, error, asked.model) from error
+        except Exception as error:
+            told = write_error(call.api, 500, "trimtab failed to fit this request, and did not send it")
+            raise Answered(500, told, f"failed: {type(error).__name__}") from error
+        if len(self._met) < MOST_MODELS:
+            self._met.add((call.form, asked.model))
+        if sent.fitted is None:
+            return replace(asked, told={"untouched": "no_messages"})
+        return replace(asked, bodies=bodies).with_request(sent, is_changed=sent.body != request)
+
+    def _pattern(self, asked: FittedCall) -> str:
+        return next(one for one in self._patterns if fnmatchcase(asked.model or "", one))
+
+    def _read(self, call: ApiCall, content: bytes, encoding: str) -> tuple[bytes, dict[str, Any]]:
+        try:
+            text = decode(content, encoding, max_bytes=self._max_bytes)
+            body = parse(text)
+        except EncodingError as error:
+            told = write_error(call.api, error.status, f"trimtab: {error}")
+            raise Answered(error.status, told, "unreadable") from error
+        except FormatError as error:
+            raise _invalid(call, f"the body cannot be read: {error}", "unreadable") from error
+        if not isinstance(body, dict):
+            raise _invalid(call, f"the body must be a JSON object, not {type(body).__name__}", "unreadable")
+        return text, body
+
+    def fit_again(self, fitted: FittedCall, refusal: bytes, /) -> FittedCall | None:
+        """Fit a request otherwise that its upstream refused; None: it cannot be, or for another reason.
+
+        Args:
+            fitted: What was refused.
+            refusal: The body of the answer.
+        """
+        error = _Refusal(refusal.decode("utf-8", "replace"))
+        if fitted.sent is None or fitted.bodies is None or refusal_in(error) is None:
+            return None
+        try:
+            sent = fitted.bodies.recover(fitted.sent, error)
+        except (_Refusal, ContextError):
+            return None
+        made = fitted.with_request(sent, is_changed=True)
+        return replace(made, told={**made.told, "again": 1})
+
+    def learn(self, fitted: FittedCall, usage: Mapping[str, Any] | None, /) -> int | None:
+        """Take in what a request was billed, and return that in tokens; None: the answer did not say.
+
+        Args:
+            fitted: What was sent.
+            usage: What its answer said.
+        """
+        if usage is None:
+            return None
+        if self._learns and fitted.sent is not None:
+            fitted.sent.record(usage)
+        try:
+            return usage_of(usage).input_tokens
+        except ConfigurationError:  # it is in no shape that is known
+            return None
+
+
+class _Refusal(Exception):
+    """What an upstream answered, raised as clients do."""
+
+
+def _bodies_of(budget: AdapterBudget, *, learns: bool, options: FitOptions) -> Iterator[tuple[str, Bodies]]:
+    """Make what fits each form for a budget."""
+    known = budget_given(budget)
+    given: FitOptions = {**options}
+    if isinstance(known, Context):
+        budget = known  # a policy is read once
+    elif not learns and "strategy" not in given:
+        # Without a memory of where a conversation was cut, so that any other process cuts it there, too.
+        steady = given.pop("steady", True)
+        given["strategy"] = clamped_strides(ratio_of(steady) if steady else 1.0)
+    for form in FORMS:
+        yield form, Bodies(budget, format=form, retry_overflow=True, on_fitted=None, options=given)
+
+
+def _report_of(sent: Sent, *, is_changed: bool) -> dict[str, int | str | None]:
+    """Tell what a fit did, in numbers and in words of ours."""
+    fitted = sent.fitted
+    assert fitted is not None
+    settlement = fitted.settlement
+    if not is_changed:
+        tokens = settlement.tokens
+        return {"before": tokens, "after": tokens, "limit": settlement.limit_tokens, "evicted": 0}
+    try:
+        report = fitted.count_all()
+    except ContextError:  # of what is not sent: its size is not known, and nobody needs it
+        report = fitted.report
+    reasons = Counter(row.reason for row in report.messages if row.reason is not None)
+    told: dict[str, int | str | None] = {
+        "before": report.tokens_before,
+        "after": report.tokens_after,
+        "limit": settlement.limit_tokens,
+        "evicted": report.evicted_message_count,
+        "changed": report.changed_message_count,
+    }
+    if reasons:
+        told["reason"] = reasons.most_common(1)[0][0]
+    return told
+
+
+def _too_long(call: ApiCall, error: BudgetExceededError) -> Answered:
+    limit_tokens = error.limit_tokens or 0
+    needed_tokens = error.needed_tokens or limit_tokens + 1
+    heaviest = "" if error.heaviest is None else f" The heaviest is {error.heaviest}."
+    why = (
+        f"trimtab did not send it: what must be kept has {needed_tokens:,} tokens, and the budget of this"
+        f" gateway is {limit_tokens:,}.{heaviest} Send less, or give the gateway a larger --budget."
+    )
+    told = {"needed": needed_tokens, "limit": limit_tokens, "reason": "too_long"}
+    return Answered(400, write_too_long(call.api, needed_tokens, limit_tokens, why), "too_long", told)
+
+
+def _answer_to(call: ApiCall, error: ContextError, model: str | None) -> Answered:
+    if isinstance(error, ConfigurationError):
+        named = "" if model is None else f" {model}="
+        why = f"{error}. Give the gateway the tokens of this model: --budget{named}N"
+        return _invalid(call, why, "no_budget")
+    if isinstance(error, ValueError):  # of what the client sent
+        return _invalid(call, str(error), "invalid")
+    told = write_error(call.api, 500, f"trimtab did not send this request: {error}")
+    return Answered(500, told, f"failed: {type(error).__name__}")
+
+
+def _invalid(call: ApiCall, why: str, reason: str) -> Answered:
+    return Answered(400, write_error(call.api, 400, f"trimtab did not send this request: {why}"), reason)

@@ -1,0 +1,64 @@
+"""What the log tells of a request."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any
+
+MOST_CHARS = 200
+"""Of what a client chooses, as a path and the name of a model."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    """What the log tells of a request: numbers and words, never a text or a key."""
+
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    method: str
+    path: str
+    api: str = ""
+    model: str | None = None
+    status: int = 0
+    end: str = "failed"
+    """How it ended; "done": the answer was passed on whole; "failed": by a fault of the gateway's own."""
+    told: Mapping[str, Any] = field(default_factory=dict)
+    billed: int | None = None
+    body_bytes: int = 0
+    sent_bytes: int = 0
+    answer_bytes: int = 0
+    began: float = field(default_factory=perf_counter)
+    first_ms: float | None = None
+    """Until the head of the answer was there."""
+    fit_ms: float | None = None
+    """Of these, reading and fitting."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it for a line of the log."""
+        took = round((perf_counter() - self.began) * 1000, 1)
+        told = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "id": self.id,
+            "method": self.method,
+            "path": self.path[:MOST_CHARS],
+            "api": self.api,
+            "model": None if self.model is None else self.model[:MOST_CHARS],
+            "status": self.status,
+            "end": self.end,
+            **self.told,
+            "billed": self.billed,
+            "body_bytes": self.body_bytes,
+            "sent_bytes": self.sent_bytes,
+            "answer_bytes": self.answer_bytes,
+            "fit_ms": self.fit_ms,
+            "first_ms": self.first_ms,
+            "ms": took,
+        }
+        return {key: value for key, value in told.items() if value not in (None, "")}
+
+    def since(self) -> float:
+        """Return the milliseconds since the request came."""
+        return round((perf_counter() - self.began) * 1000, 1)

@@ -1,0 +1,169 @@
+"""A gateway on a port: connections and their limits, and the end that waits for answers in progress."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from trimtab.errors import ConfigurationError, option, phrase
+from trimtab.gateway.app import Gateway
+from trimtab.gateway.settings import Limits
+
+__all__ = ["serve"]
+
+_BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+)
+
+
+def serve(
+    gateway: Gateway,
+    /,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    ready: Callable[[str], object] | None = None,
+) -> None:
+    """Serve a gateway until the process is told to end.
+
+    SIGTERM and Ctrl+C end it: no new connection is taken, and answers in progress have `drain_seconds` to
+    come to their end.
+
+    Args:
+        gateway: What `make_app` made.
+        host: The address to listen on; one that other machines reach needs a gateway with a token.
+        port: The port; 0 takes a free one.
+        ready: Called with the address once it can be asked.
+
+    Raises:
+        ConfigurationError: The port is taken, or other machines would reach a gateway without a token.
+    """
+    if not _is_loopback(host) and not gateway.has_token:
+        raise ConfigurationError(
+            phrase(
+                f"host {host!r} can be reached from other machines, and the gateway would pass on what any of"
+                " them asks: listen on 127.0.0.1, or give the secret that clients send: ",
+                option("token"),
+            ),
+            argument="host",
+        )
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        place = socket.create_server((host, port), family=family, backlog=2_048)
+    except OSError as error:
+        raise ConfigurationError(
+            f"port {port} of {host} cannot be used: {error.strerror or error}", argument="port"
+        ) from error
+    with place, _signals():
+        if ready is not None:
+            shown = f"[{host}]" if ":" in host else host
+            ready(f"http://{shown}:{place.getsockname()[1]}")
+        _Server(gateway, gateway.limits).run(sockets=[place])
+
+
+class _Server(uvicorn.Server):
+    """A server that tells its gateway when it is to end."""
+
+    def __init__(self, gateway: Gateway, limits: Limits) -> None:
+        config: Any = uvicorn.Config(
+            gateway,
+            http=type("Connection", (_Connection,), {"limits": limits}),
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            backlog=2_048,
+            h11_max_incomplete_event_size=limits.max_header_bytes,
+            timeout_keep_alive=max(1, round(limits.idle_seconds)),
+            timeout_graceful_shutdown=max(1, round(limits.drain_seconds)),
+        )
+        super().__init__(config)
+        self._gateway = gateway
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end."""
+        self._gateway.is_draining = True
+        super().handle_exit(sig, frame)
+
+
+class _Connection(H11Protocol):
+    """A connection of a client, closed where it is one too many or the head of its request is slow."""
+
+    limits: Limits
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Take a connection, or refuse it."""
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.max_connections:
+            transport.write(_BUSY)
+            transport.close()
+        else:
+            self._watch_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came."""
+        super().data_received(data)
+        self._watch_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether no request is in progress."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _watch_head(self) -> None:
+        """Wait for the head of a request only so long."""
+        if not self._waits:
+            self._stop_timer()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(self.limits.header_seconds, self._close)
+
+    def _close(self) -> None:
+        self._timer = None
+        if self._waits and not self.transport.is_closing():
+            self.transport.close()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """End well by a signal: uvicorn raises it again once it has ended by it, which would kill the process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: None)
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

@@ -1,0 +1,147 @@
+"""What a gateway is told: where it may ask, and how much of everything it takes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from trimtab._shared.checks import in_words, near_names
+from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.formats.api_paths import APIS, PUBLIC_APIS
+
+__all__ = ["Limits", "Upstream", "public_upstreams"]
+
+
+class Address(NamedTuple):
+    """The parts of a URL that a request is sent to."""
+
+    is_secure: bool
+    host: str
+    port: int
+    shown: str
+    """Host and port as the header Host has them."""
+    base: str
+    """The path before that of each request; "" if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """A server that a gateway may ask.
+
+    Args:
+        api: The API that it speaks: "openai", "azure", "anthropic" or "gemini".
+        url: Its address, with or without the version that a client's base URL ends with.
+        models: Which models it is asked about: a name, or a pattern such as "qwen*".
+
+    Raises:
+        ConfigurationError: The API is unknown, or the URL is not one of HTTP.
+    """
+
+    api: str
+    """The API that it speaks: "openai", "azure", "anthropic" or "gemini"."""
+    url: str
+    """Its address, with or without the version that a client's base URL ends with."""
+    models: str = "*"
+    """Which models it is asked about: a name, or a pattern such as "qwen*"."""
+
+    def __post_init__(self) -> None:
+        if self.api not in APIS:
+            near = near_names(self.api, APIS)
+            known = ", ".join(APIS)
+            raise UnknownNameError(
+                f"upstream {self.api!r} is not one of {known}{in_words(near)}",
+                name=self.api,
+                near=near,
+                argument="upstream",
+            )
+        address_of(self)
+
+
+def address_of(upstream: Upstream, /) -> Address:
+    """Read the URL of an upstream.
+
+    Raises:
+        ConfigurationError: It is not one of HTTP, or has more than an address.
+    """
+    try:
+        parts = urlsplit(upstream.url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise _wrong(upstream, str(error)) from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise _wrong(upstream, "it does not begin with http:// or https:// and a host")
+    if "@" in parts.netloc:
+        why = "a key in the address would be sent for every client; clients send their own"
+        raise _wrong(upstream, why)
+    if parts.query or parts.fragment:
+        raise _wrong(upstream, "a query in it would be lost")
+    is_secure = parts.scheme == "https"
+    usual = 443 if is_secure else 80
+    name = f"[{host}]" if ":" in host else host
+    shown = name if port in (None, usual) else f"{name}:{port}"
+    return Address(is_secure, host, port or usual, shown, parts.path.rstrip("/"))
+
+
+def _wrong(upstream: Upstream, why: str) -> ConfigurationError:
+    shown = upstream.url.rpartition("@")[2]  # whoever writes a password there does not want to read it again
+    return ConfigurationError(
+        f"the upstream of {upstream.api} cannot be {shown!r:.200}: {why}. Write, for example,"
+        f" {upstream.api}=https://host/v1",
+        argument="upstream",
+    )
+
+
+def public_upstreams() -> tuple[Upstream, ...]:
+    """List the providers' own addresses, one for each API."""
+    return tuple(Upstream(api=api, url=url) for api, url in PUBLIC_APIS.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a gateway takes, and how long it waits.
+
+    Args:
+        max_body_bytes: Of a request that is fitted, which is held in memory; others pass through in parts.
+        max_header_bytes: Of the head of a request.
+        max_connections: Open connections of clients; one more is answered 503 and closed.
+        max_calls: Requests in progress; one more is answered 503, in the words of its API.
+        header_seconds: The time in which the head of a request has to be there.
+        body_seconds: The time in which the body of a request that is fitted has to be there.
+        connect_seconds: The time in which an upstream has to take a connection.
+        answer_seconds: The longest silence of an upstream, before its answer and within.
+        stall_seconds: The longest time in which a client takes nothing of its answer.
+        idle_seconds: How long a connection without a request stays open.
+        drain_seconds: How long answers in progress may go on once the gateway is to end.
+
+    Raises:
+        ConfigurationError: A number is not above zero.
+    """
+
+    max_body_bytes: int = 64 * 2**20
+    """Of a request that is fitted, which is held in memory; others pass through in parts."""
+    max_header_bytes: int = 64 * 2**10
+    """Of the head of a request."""
+    max_connections: int = 2_000
+    """Open connections of clients; one more is answered 503 and closed."""
+    max_calls: int = 512
+    """Requests in progress; one more is answered 503, in the words of its API."""
+    header_seconds: float = 20
+    """The time in which the head of a request has to be there."""
+    body_seconds: float = 300
+    """The time in which the body of a request that is fitted has to be there."""
+    connect_seconds: float = 10
+    """The time in which an upstream has to take a connection."""
+    answer_seconds: float = 600
+    """The longest silence of an upstream, before its answer and within."""
+    stall_seconds: float = 120
+    """The longest time in which a client takes nothing of its answer."""
+    idle_seconds: float = 75
+    """How long a connection without a request stays open."""
+    drain_seconds: float = 30
+    """How long answers in progress may go on once the gateway is to end."""
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise ConfigurationError(f"{name} must be above 0, not {value!r}", argument=name)

@@ -1,0 +1,161 @@
+"""The servers that may be asked, and the connections to them: no request names one of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+from urllib.request import getproxies, proxy_bypass
+
+import httpcore2 as httpcore
+
+from trimtab.errors import ConfigurationError
+from trimtab.formats.api_paths import ApiCall, stand_in_of
+from trimtab.gateway.settings import Limits, Upstream, address_of
+
+KEPT_SECONDS = 4.0
+"""How long an unused connection is kept: servers close theirs after five and more."""
+
+
+FAILURES = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError)
+"""What is raised where an upstream is not there, is silent, or speaks no HTTP."""
+
+_REASONS: tuple[tuple[type[Exception], tuple[int, str, str]], ...] = (
+    (httpcore.PoolTimeout, (503, "the upstream has as many requests as it gets: ask again", "busy")),
+    (httpcore.ConnectTimeout, (504, "the upstream did not take a connection in time", "upstream_silent")),
+    (httpcore.TimeoutException, (504, "the upstream did not answer in time", "upstream_silent")),
+    (httpcore.ConnectError, (502, "the upstream cannot be reached", "upstream_unreachable")),
+    (
+        httpcore.ProxyError,
+        (502, "the proxy before the upstream refused the connection", "upstream_unreachable"),
+    ),
+)
+
+
+def failure_of(error: Exception, /) -> tuple[int, str, str]:
+    """Return the status, the words and the reason for the log of a failed request.
+
+    The text of the error is not among them: it may have addresses of the inside of a network.
+
+    Args:
+        error: What was raised.
+    """
+    found = (told for kind, told in _REASONS if isinstance(error, kind))
+    return next(found, (502, "the upstream broke off, or answered what is not HTTP", "upstream_failed"))
+
+
+class Upstreams:
+    """Chooses the server for a request, and asks it.
+
+    Args:
+        upstreams: The servers; of several for one API the first whose pattern has the model is asked.
+        limits: How long is waited.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+
+    def __init__(self, upstreams: Sequence[Upstream], limits: Limits) -> None:
+        if not upstreams:
+            raise ConfigurationError(
+                "upstreams is empty: a gateway needs a server to ask", argument="upstreams"
+            )
+        # A pattern for all models is asked last, wherever it was written.
+        self._upstreams = sorted(upstreams, key=lambda one: one.models == "*")
+        self._limits = limits
+        self._addresses = {one: address_of(one) for one in upstreams}
+        self._pools: dict[Upstream, httpcore.AsyncConnectionPool] = {}
+        self._timeout = {
+            "connect": limits.connect_seconds,
+            "read": limits.answer_seconds,
+            "write": limits.answer_seconds,
+            "pool": limits.connect_seconds,
+        }
+
+    def find(self, call: ApiCall, model: str | None) -> Upstream | None:
+        """Choose the server for a request; None: there is none.
+
+        One that is the only one is asked about everything: it may speak more than one API.
+
+        Args:
+            call: What is asked for.
+            model: The model that the request names.
+        """
+        for api in (call.api, stand_in_of(call.api)):
+            for one in self._upstreams:
+                if one.api == api and fnmatchcase(model or "", one.models):
+                    return one
+        return self._upstreams[0] if len(self._upstreams) == 1 and self._upstreams[0].models == "*" else None
+
+    async def ask(
+        self,
+        upstream: Upstream,
+        method: str,
+        target: bytes,
+        headers: list[tuple[bytes, bytes]],
+        content: bytes | AsyncIterable[bytes] | None,
+    ) -> httpcore.Response:
+        """Send a request; returns once the head of the answer is there.
+
+        Args:
+            upstream: Whom to ask.
+            method: As the client has it.
+            target: Path and query, as the client wrote them.
+            headers: All of them.
+            content: The body, whole or in parts.
+        """
+        address = self._addresses[upstream]
+        url = httpcore.URL(
+            scheme="https" if address.is_secure else "http",
+            host=address.host,
+            port=address.port,
+            target=join(address.base.encode(), target),
+        )
+        given: Any = {"headers": headers, "content": content, "extensions": {"timeout": self._timeout}}
+        request = httpcore.Request(method, url, **given)
+        return await self._pool(upstream).handle_async_request(request)
+
+    def _pool(self, upstream: Upstream) -> httpcore.AsyncConnectionPool:
+        if upstream not in self._pools:
+            self._pools[upstream] = httpcore.AsyncConnectionPool(
+                proxy=_proxy_of(upstream),
+                max_connections=self._limits.max_calls,
+                keepalive_expiry=KEPT_SECONDS,
+            )
+        return self._pools[upstream]
+
+    def host(self, upstream: Upstream) -> str:
+        """Return what the header Host says to a server."""
+        return self._addresses[upstream].shown
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for pool in self._pools.values():
+            await pool.aclose()
+        self._pools.clear()
+
+
+def _proxy_of(upstream: Upstream) -> httpcore.Proxy | None:
+    """Return the proxy that the environment names for a server; None: there is none."""
+    address = address_of(upstream)
+    url = getproxies().get("https" if address.is_secure else "http")
+    return None if not url or proxy_bypass(address.host) else httpcore.Proxy(url)
+
+
+def join(base: bytes, target: bytes, /) -> bytes:
+    """Put the path of an upstream before that of a request; what both have is there once.
+
+    Clients write the version into their base URL, and so does who names an upstream.
+
+    Args:
+        base: Without a slash at its end.
+        target: Path and query of the request.
+
+    Example:
+        >>> join(b"/openai/v1", b"/v1/models?limit=2")
+        b'/openai/v1/models?limit=2'
+    """
+    last = base.rpartition(b"/")[2]
+    if last and (target + b"/").startswith(b"/" + last + b"/"):
+        target = target[1 + len(last) :]
+    return base + target or b"/"

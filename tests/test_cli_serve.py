@@ -1,0 +1,160 @@
+"""The command `trimtab serve`: what it refuses, and what its options do, over plain HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.gateway.gateways import Running, recorder, run, talk
+from trimtab import cli, fit
+
+SCRIPT = Path(sys.executable).with_name("trimtab")
+TOKEN = "a-token-of-16-or-more"
+TALK = talk(10)
+
+
+@contextmanager
+def served(
+    *arguments: object, variables: Mapping[str, str] | None = None, reads: bool = True
+) -> Iterator[Running]:
+    """Run `trimtab serve` on a free port for the length of a block."""
+    words = [str(SCRIPT), "serve", *map(str, arguments)]
+    environment = {**os.environ, "TRIMTAB_SERVE_LISTEN": "127.0.0.1:0", **(variables or {})}
+    with run(words, lambda process: process.stderr, reads=reads, env=environment) as running:
+        yield running
+
+
+def chat(model: str = "gpt-4o", messages: Any = TALK) -> dict[str, Any]:
+    """Write a request."""
+    return {"model": model, "messages": messages}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--listen", "8484"), "HOST:PORT"),
+        (("--listen", "127.0.0.1:99999"), "HOST:PORT"),
+        (("--listen", "0.0.0.0:0"), "--token"),
+        (("--listen", "[::]:0"), "--token"),
+        (("--listen", "127.0.0.1:0", "--token", "short"), "at least 16"),
+        (("--upstream", "openai"), "API=URL"),
+        (("--upstream", "openai/=http://x"), "API=URL"),
+        (("--upstream", "opnai=http://x"), "did you mean openai"),
+        (("--upstream", "openai=x"), "http://"),
+        (("--budget", "8kk"), "8kk"),
+        (("--budget", "gpt-*=110%"), "110%"),
+        (("--rules", "no-such-file"), "no-such-file"),
+        (("--drain", "0"), "above 0"),
+        (("--max-calls", "0"), "--max-calls"),
+        (("--config", "no-such-file"), "no-such-file"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_at_once(given: tuple[str, ...], words: str) -> None:
+    """With exit code 2, and the words of the command line."""
+    done = CliRunner().invoke(cli.command(), ["serve", *given])
+    assert done.exit_code == 2
+    assert words in done.output
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [('budgte = "8k"', "budgte is not an option of this command; did you mean budget?"), ("=", "--config")],
+)
+def test_a_file_of_options_is_checked(tmp_path: Path, text: str, words: str) -> None:
+    """A key that is no option is not passed over."""
+    path = tmp_path / "gateway.toml"
+    path.write_text(text)
+    done = CliRunner().invoke(cli.command(), ["serve", "--config", str(path)])
+    assert done.exit_code == 2
+    assert words in " ".join(done.output.split())
+
+
+def test_options_fit_limit_and_route(tmp_path: Path) -> None:
+    """Rules, budgets and servers by model, and the lengths of bodies; a line for each request."""
+    rules = tmp_path / "rules.txt"
+    rules.write_text("Never give a phone number.\n")
+    with recorder() as main, recorder() as other:
+        options = [
+            *("--upstream", f"openai={main.address}", "--upstream", f"openai/qwen*={other.address}/v1"),
+            *("--budget", "1k", "--budget", "qwen*=400"),
+            *("--rule", "Answer in Dutch.", "--rules", rules, "--compact", "--no-learn"),
+            *("--max-body", 20_000, "--max-calls", 3, "--max-connections", 9),
+            *("--answer-timeout", 20, "--drain", 5),
+        ]
+        with served(*options) as front:
+            reports = [front.ask("/v1/chat/completions", chat(name)).report for name in ("gpt-4o", "qwen3")]
+            long = front.ask("/v1/chat/completions", b" " * 20_001)
+            lines = [front.line() for _ in range(3)]
+    assert [one["limit"] for one in reports] == [1_000, 400]
+    assert [(line["status"], line["end"]) for line in lines] == [
+        (200, "done"),
+        (200, "done"),
+        (413, "too_large"),
+    ]
+    assert long.status == 413
+    sent = main.seen[0].data["messages"]
+    shown = ["Never give a phone number.", "Answer in Dutch."]
+    assert sent[0] == fit(chat(), 1_000, rules=shown).messages[0]
+    assert [one.target for one in other.seen] == ["/v1/chat/completions"]
+    assert len(other.seen[0].data["messages"]) < len(sent)
+
+
+def test_options_come_from_a_file_and_the_command_line_goes_before(tmp_path: Path) -> None:
+    """Tables for servers and budgets; the environment goes before the file as well."""
+    with recorder() as behind:
+        path = tmp_path / "gateway.toml"
+        path.write_text(
+            f'listen = "192.0.2.1:1"\nquiet = true\ntoken = "{TOKEN}"\n'
+            f'[upstream]\nopenai = "{behind.address}"\n[budget]\n"*" = "2k"\n"small-*" = "300"\n'
+        )
+        headers = {"trimtab-token": TOKEN}
+        asked = [("gpt-4o", 2_000), ("small-1", 300)]
+        with served("--config", path) as front:
+            found = [
+                front.ask("/v1/chat/completions", chat(name), headers).report["limit"] for name, _ in asked
+            ]
+            assert front.ask("/v1/chat/completions", chat()).status == 401
+            assert front.end() == ""
+        with served("--config", path, "--budget", "500", "--learn") as front:
+            assert front.ask("/v1/chat/completions", chat("small-1"), headers).report["limit"] == 500
+    assert found == [limit for _, limit in asked]
+
+
+def test_options_come_from_the_environment() -> None:
+    """So that a token is in no list of processes."""
+    with recorder() as behind:
+        variables = {
+            "TRIMTAB_SERVE_TOKEN": TOKEN,
+            "TRIMTAB_SERVE_BUDGET": "1k small-*=300",
+            "TRIMTAB_SERVE_UPSTREAM": f"openai={behind.address} anthropic={behind.address}",
+        }
+        with served("--quiet", "--listen", "127.0.0.1:0", variables=variables) as front:
+            found = [
+                front.ask(f"/t/{TOKEN}/v1/chat/completions", chat(name)).report["limit"]
+                for name in ("gpt-4o", "small-1")
+            ]
+            assert front.end() == ""
+    assert found == [1_000, 300]
+
+
+def test_where_nobody_names_a_server_the_providers_are_named() -> None:
+    """On standard error, with the address to write into programs."""
+    with served("--token", TOKEN) as front:
+        assert front.address.startswith("http://127.0.0.1:")
+        assert json.loads(front.ask("/health", method="GET").body) == {"status": "ok", "calls": 0}
+
+
+def test_a_log_that_nobody_reads_stops_no_request() -> None:
+    """A pipe takes 64 KiB; these lines have more."""
+    with recorder() as behind, served("--upstream", f"openai={behind.address}", reads=False) as front:
+        path = "/v1/files/" + "x" * 300
+        statuses = {front.ask(path, method="GET").status for _ in range(250)}
+    assert (statuses, len(behind.seen)) == ({200}, 250)
