@@ -155,6 +155,7 @@ class Talk:
             popped = self.session.pop()
             if popped is not None:  # a snapshot without history does not have all that was said
                 self.said = [row for row in self.said if row[0].id != popped.id]
+                self.forget_replaced()
 
     def do_undo(self) -> None:
         """Take back the newest decision."""

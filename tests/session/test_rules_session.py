@@ -616,6 +616,22 @@ def test_what_was_replaced_twice_stays_replaced_when_the_first_replacement_is_po
     assert [rule.text for rule in short.rules if rule.place != "superseded"] == ["My budget is $500."]
 
 
+def test_a_rule_that_was_said_in_messages_that_a_log_lacks_holds_when_another_is_popped() -> None:
+    """Its words were said more often than the log has."""
+    session = made(300, target_ratio=1.0, max_rule_tokens=100)
+    kept = session.add(user(FRIDAYS))
+    session.pin(kept)
+    session.add(user(f"It is warm. {FRIDAYS}"))
+    session.add(user("Go on."))
+    for _ in range(12):
+        session.add(assistant("It went well. " * 8))
+    short = Session.restore(session.snapshot(history=False), counter=CharCounter(4))
+    while (popped := short.pop()) is not None and popped.id != kept.id:
+        pass
+    assert popped is not None
+    assert [rule.text for rule in short.rules] == [FRIDAYS]
+
+
 @pytest.mark.parametrize("is_said_again", [True, False])
 def test_a_rule_that_was_dropped_is_redacted_in_a_log_without_its_message(is_said_again: bool) -> None:
     """In force or not: its words are in no event."""

@@ -152,7 +152,12 @@ class RuleBook:
 
     def without_message(self, message: str, version: int, data: Mapping[str, Any]) -> RuleBook:
         """Return it as if the newest message had not been said; `data` is that of its event."""
-        gone = {one.id: one.superseded_by for one in self.known if one.source == message}
+        # What was said more often than this log has, in messages that are not in it, still holds.
+        gone = {
+            one.id: one.superseded_by
+            for one in self.known
+            if one.source == message and one.times <= len(one.sayings)
+        }
         # A rule whose first message was redacted replaced others when that was said, and not by this one.
         begun = {one: by for one, by in gone.items() if one.rpartition(":")[0] == message}
         newest = {one.key: one.id for one in self.known}
