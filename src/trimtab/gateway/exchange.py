@@ -157,7 +157,7 @@ class Exchange:
     async def run(self) -> None:
         """Answer the request; an answer that breaks off is not brought to its end."""
         record = self.record
-        record.api = self._call.api
+        record.api, record.counts = self._call.api, self._call.counts
         try:
             await self._run()
         except Answered as error:

@@ -21,6 +21,8 @@ class Record:
     method: str
     path: str
     api: str = ""
+    counts: bool = False
+    """Whether the answer is the size of the body, not words of a model."""
     model: str | None = None
     status: int = 0
     end: str = "failed"
@@ -45,6 +47,7 @@ class Record:
             "method": self.method,
             "path": self.path[:MOST_CHARS],
             "api": self.api,
+            "counts": self.counts or None,
             "model": None if self.model is None else self.model[:MOST_CHARS],
             "status": self.status,
             "end": self.end,
