@@ -269,7 +269,7 @@ class Exchange:
     async def _fit(self, content: bytes) -> FittedCall:
         began, fits = perf_counter(), self._fits
         encoding = value_of(self._headers, b"content-encoding")
-        if len(content) > MOST_QUICK_BYTES:
+        if encoding or len(content) > MOST_QUICK_BYTES:
             asked = await asyncio.to_thread(fits.read, self._call, content, encoding)
         else:
             asked = fits.read(self._call, content, encoding)

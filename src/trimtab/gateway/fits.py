@@ -57,6 +57,8 @@ class FittedCall:
     """As it was read."""
     content: bytes
     """What is sent: the very bytes that came, where the request fits as it is."""
+    text_bytes: int
+    """The length of what came, without compression."""
     is_changed: bool = False
     told: Mapping[str, int | str | None]
     """What the report of the answer says: numbers and words of ours, never a text."""
@@ -126,8 +128,8 @@ class Fits:
         Raises:
             Answered: It cannot be read.
         """
-        body = self._read(call, content, encoding)
-        asked = FittedCall(call=call, model=None, body=body, content=content, told={})
+        text, body = self._read(call, content, encoding)
+        asked = FittedCall(call=call, model=None, body=body, content=content, text_bytes=len(text), told={})
         named = model_in(asked.request) or call.model
         return replace(asked, model=None if named is None else named.removeprefix("models/"))
 
@@ -138,7 +140,7 @@ class Fits:
             asked: As it was read.
         """
         met = (asked.call.form, asked.model) in self._met
-        return met and len(asked.content) <= MOST_QUICK_BYTES and self._pattern(asked) not in self._slow
+        return met and asked.text_bytes <= MOST_QUICK_BYTES and self._pattern(asked) not in self._slow
 
     def fit(self, asked: FittedCall, /) -> FittedCall:
         """Fit a request.
@@ -174,9 +176,10 @@ class Fits:
     def _pattern(self, asked: FittedCall) -> str:
         return next(one for one in self._patterns if fnmatchcase(asked.model or "", one))
 
-    def _read(self, call: ApiCall, content: bytes, encoding: str) -> dict[str, Any]:
+    def _read(self, call: ApiCall, content: bytes, encoding: str) -> tuple[bytes, dict[str, Any]]:
         try:
-            body = parse(decode(content, encoding, max_bytes=self._max_bytes))
+            text = decode(content, encoding, max_bytes=self._max_bytes)
+            body = parse(text)
         except EncodingError as error:
             told = write_error(call.api, error.status, f"trimtab: {error}")
             raise Answered(error.status, told, "unreadable") from error
@@ -184,7 +187,7 @@ class Fits:
             raise _invalid(call, f"the body cannot be read: {error}", "unreadable") from error
         if not isinstance(body, dict):
             raise _invalid(call, f"the body must be a JSON object, not {type(body).__name__}", "unreadable")
-        return body
+        return text, body
 
     def fit_again(self, fitted: FittedCall, refusal: bytes, /) -> FittedCall | None:
         """Fit a request otherwise that its upstream refused; None: it cannot be, or for another reason.
