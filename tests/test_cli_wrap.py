@@ -51,7 +51,8 @@ print(client.messages.create(model="claude-sonnet-4-5", max_tokens=9, messages=s
 from google import genai
 names = {"user": "user", "assistant": "model"}
 said = [{"role": names[one["role"]], "parts": [{"text": one["content"]}]} for one in said]
-print(genai.Client().models.generate_content(model="gemini-2.5-flash", contents=said).text)
+client = genai.Client()
+print(client.models.generate_content(model="gemini-2.5-flash", contents=said).text)
 """,
 }
 
@@ -99,7 +100,7 @@ def test_a_client_that_knows_of_nothing_sends_a_conversation_that_fits(name: str
 
 
 def test_the_end_says_what_all_requests_came_to() -> None:
-    """The sums of what each answer told in its headers; a count and what passes through have no part in them."""
+    """The sums of what answers told in their headers; a count and what passes through are not in them."""
     program = (
         READ
         + """
@@ -129,8 +130,8 @@ except openai.OpenAIError:
     assert (len(told), code, evicted > 10) == (2, "context_length_exceeded", True)
     saved = round(100 * (before - after) / before)
     assert done.stderr.splitlines() == [
-        f"trimtab: 5 requests came through the gateway: 2 conversations of {before:,} tokens, sent as {after:,}"
-        f" ({saved}% saved)",
+        f"trimtab: 5 requests came through the gateway: 2 conversations of {before:,} tokens, sent as"
+        f" {after:,} ({saved}% saved)",
         f"trimtab: {evicted} messages evicted, 0 shortened or cleared",
         "trimtab: 1 request not sent: too long for the budget",
     ]
@@ -139,7 +140,8 @@ except openai.OpenAIError:
 
 SHOW = """
 import json, os
-print(json.dumps({key: value for key, value in os.environ.items() if "http" in value or "proxy" in key.lower()}))
+told = os.environ.items()
+print(json.dumps({key: value for key, value in told if "http" in value or "proxy" in key.lower()}))
 """
 
 
@@ -179,7 +181,7 @@ print(json.dumps({key: value for key, value in os.environ.items() if "http" in v
 def test_every_variable_of_an_api_names_the_gateway(
     told: dict[str, str], options: tuple[str, ...], paths: dict[str, str]
 ) -> None:
-    """With the end of the path that the program expects behind the host; Azure only where it has a resource."""
+    """With the path that the program expects behind the host; Azure only where it has a resource."""
     done = wrap(python(SHOW), told, *options)
     found = {key: urlsplit(value) for key, value in json.loads(done.stdout).items() if key in NAMES}
     assert {key: one.path for key, one in found.items()} == paths

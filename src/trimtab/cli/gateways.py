@@ -96,9 +96,9 @@ def budget_option(command: str) -> Callable[[F], F]:
         metavar="[MODEL=]N",
         multiple=True,
         envvar=f"TRIMTAB_{command}_BUDGET",
-        help="Room in tokens, such as 8000 or 8k; a share of the model's input limit, such as 80%; tier, below"
-        " its next price tier; or a policy in TOML or JSON. With a MODEL, which may be a pattern such as"
-        " 'my-*', for that. Repeatable. Default: the model's window, less the room for its answer.",
+        help="Room in tokens, such as 8000 or 8k; a share of the model's input limit, such as 80%; tier,"
+        " below its next price tier; or a policy in TOML or JSON. With a MODEL, which may be a pattern such"
+        " as 'my-*', for that. Repeatable. Default: the model's window, less the room for its answer.",
     )
 
 

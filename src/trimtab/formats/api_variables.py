@@ -1,7 +1,7 @@
 """Variables of the environment in which programs look for the URL of an API.
 
-Each was read in the source of a program that reads it (2026-11-29): clients for Python and Node, and what stands on
-them, as LangChain, LiteLLM, Aider, Open WebUI, Vercel's AI SDK, and agents of the command line.
+Each is read by a program that is named beside it (2026-11-29: the clients' installed source, for others what
+repositories on GitHub hold).
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ class Exchange:
     async def run(self) -> None:
         """Answer the request; an answer that breaks off is not brought to its end."""
         record = self.record
-        record.api, record.counts = self._call.api, self._call.counts
+        record.api, record.form, record.counts = self._call.api, self._call.form or "", self._call.counts
         try:
             await self._run()
         except Answered as error:
@@ -231,14 +231,14 @@ class Exchange:
 
     async def _fit_and_pass(self) -> None:
         fitted = await self._fit(await self._body())
-        self.record.told = fitted.told
+        self.record.told, self.record.reasons = fitted.told, fitted.reasons
         upstream = self._upstream(fitted.model)
         async with _Watch(self._receive, self._body_read) as watch:
             answer = await self._ask_fitted(upstream, fitted)
             again = await self._fit_again(answer, fitted) if answer.status in _REFUSES else None
             if again is not None:
                 await answer.aclose()
-                fitted, self.record.told = again, again.told
+                fitted, self.record.told, self.record.reasons = again, again.told, again.reasons
                 answer = await self._ask_fitted(upstream, fitted)
             reader = BillReader(answer.header(b"content-type"), answer.header(b"content-encoding"))
             await self._pass_answer(answer, watch, reader)
@@ -286,6 +286,7 @@ class Exchange:
                 f"this gateway has no upstream for the API {self._call.api}{named}: start it with --upstream"
             )
             raise self._error(404, why, "no_upstream")
+        self.record.upstream = found.api if found.models == "*" else f"{found.api}/{found.models}"
         return found
 
     async def _ask_fitted(self, upstream: Upstream, fitted: FittedCall) -> _Answer:

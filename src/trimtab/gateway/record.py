@@ -21,6 +21,10 @@ class Record:
     method: str
     path: str
     api: str = ""
+    form: str = ""
+    """The wire form; "": the path is not for conversations."""
+    upstream: str = ""
+    """Who was asked: its API, and the pattern of its models; "": nobody."""
     counts: bool = False
     """Whether the answer is the size of the body, not words of a model."""
     model: str | None = None
@@ -28,6 +32,8 @@ class Record:
     end: str = "failed"
     """How it ended; "done": the answer was passed on whole; "failed": by a fault of the gateway's own."""
     told: Mapping[str, Any] = field(default_factory=dict)
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """How many messages were evicted or changed for which reason."""
     billed: int | None = None
     body_bytes: int = 0
     sent_bytes: int = 0
@@ -47,11 +53,14 @@ class Record:
             "method": self.method,
             "path": self.path[:MOST_CHARS],
             "api": self.api,
+            "form": self.form,
+            "upstream": self.upstream,
             "counts": self.counts or None,
             "model": None if self.model is None else self.model[:MOST_CHARS],
             "status": self.status,
             "end": self.end,
             **self.told,
+            "reasons": self.reasons or None,
             "billed": self.billed,
             "body_bytes": self.body_bytes,
             "sent_bytes": self.sent_bytes,

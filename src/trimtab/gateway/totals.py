@@ -33,7 +33,7 @@ class Totals:
         end = line["end"]
         self.refused_requests += end == "too_long"
         self.failed_requests += end not in ("done", "too_long", "client_gone")
-        if "after" in line and not line.get("counts"):
+        if "before" in line and "after" in line and not line.get("counts"):
             self.sized_requests += 1
             self.before_tokens += line["before"]
             self.after_tokens += line["after"]

@@ -59,8 +59,8 @@ class Plan:
             if api in apis and (other := next(alike, None)) is not None:
                 name = self._named(other.api)[0].name
                 raise ConfigurationError(
-                    f"paths of {name} and of the API {api} begin alike, with {beginning}: unset one of them, or"
-                    f" name the server as --upstream {other.api}=URL"
+                    f"paths of {name} and of the API {api} begin alike, with {beginning}: unset one of them,"
+                    f" or name the server as --upstream {other.api}=URL"
                 )
 
     def _named(self, api: str) -> list[Variable]:
