@@ -11,6 +11,8 @@ from trimtab.gateway.exchange import Exchange, Rooms
 from trimtab.gateway.fits import Fits
 from trimtab.gateway.guard import LOOPBACK, Guard
 from trimtab.gateway.metrics import CONTENT_TYPE, Metrics
+from trimtab.gateway.page import overview, page_of, policy_of
+from trimtab.gateway.recent import Recent
 from trimtab.gateway.settings import Limits, Upstream, public_upstreams
 from trimtab.gateway.upstreams import Upstreams
 from trimtab.integrations.base import AdapterBudget, FitOptions
@@ -25,11 +27,16 @@ class Page(NamedTuple):
     kind: bytes
     """The header Content-Type."""
     body: bytes
+    more: tuple[tuple[bytes, bytes], ...] = ()
+    """Headers of its own."""
+
+
+TEXT = b"text/plain; charset=utf-8"
 
 
 async def _send_page(page: Page, method: str, send: Any) -> None:
     headers = [(b"content-type", page.kind), (b"content-length", b"%d" % len(page.body))]
-    headers += [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+    headers += [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"), *page.more]
     await send({"type": "http.response.start", "status": page.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if method == "HEAD" else page.body})
 
@@ -45,7 +52,7 @@ class Gateway:
     ) -> None:
         self._rooms, self._log = rooms, log
         self._calls = 0
-        self._metrics = Metrics()
+        self._metrics, self._recent = Metrics(), Recent()
         self.limits = rooms.limits
         """How much it takes, and how long it waits."""
         self.has_token = has_token
@@ -80,14 +87,24 @@ class Gateway:
         path, token = guard.target(scope["raw_path"])
         if path == b"/health" or path == b"/ready":  # whoever asks needs no token for that
             return self._state(is_ready=path == b"/health" or not (self.is_draining or self._is_full))
-        if path != b"/metrics":
+        if path not in (b"/metrics", b"/trimtab") and not path.startswith(b"/trimtab/"):
             return None
         refusal = guard.refuse(scope["headers"], path, token)
         if refusal is not None:
-            return Page(
-                refusal.status, b"text/plain; charset=utf-8", f"trimtab: {refusal.message}\n".encode()
-            )
-        return Page(200, CONTENT_TYPE, self._metrics.text(self._calls))
+            return Page(refusal.status, TEXT, f"trimtab: {refusal.message}\n".encode())
+        if path == b"/metrics":
+            return Page(200, CONTENT_TYPE, self._metrics.text(self._calls))
+        if path == b"/trimtab":  # a link of the page is one of this folder, behind whatever stands before it
+            return Page(307, TEXT, b"", ((b"location", b"trimtab/"),))
+        return self._recent_page(path.removeprefix(b"/trimtab/").decode("latin-1"))
+
+    def _recent_page(self, name: str) -> Page:
+        one = self._recent.find(name) if name else None
+        if name and one is None:
+            return Page(404, TEXT, b"trimtab: this conversation is not remembered\n")
+        text = overview(self._recent) if one is None else page_of(one)
+        headers = ((b"content-security-policy", policy_of(text)), (b"referrer-policy", b"no-referrer"))
+        return Page(200, b"text/html; charset=utf-8", text.encode(), headers)
 
     def _state(self, *, is_ready: bool) -> Page:
         """Say whether it lives, or whether it takes more requests."""
@@ -106,6 +123,7 @@ class Gateway:
         finally:
             self._calls -= 1
             self._metrics.add(one.record)
+            self._recent.add(one.record)
             if self._log is not None:
                 self._log(one.record.to_dict())
 

@@ -76,6 +76,15 @@ class FittedCall:
         held = None if within is None else self.body.get(within)
         return held if isinstance(held, dict) else self.body
 
+    @property
+    def conversation(self) -> str:
+        """Which conversation it is of: a number made of its model and first message; "": nobody knows.
+
+        It is another one in each process, so nobody can tell from it what was said.
+        """
+        call = None if self.sent is None else self.sent.call
+        return "" if call is None else f"{hash(call.chat.opening) % 2**32:08x}"
+
     def with_request(self, sent: Sent, *, is_changed: bool) -> FittedCall:
         """Send another request in its place."""
         if not is_changed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
@@ -25,6 +25,10 @@ class Record:
     """The wire form; "": the path is not for conversations."""
     upstream: str = ""
     """Who was asked: its API, and the pattern of its models; "": nobody."""
+    conversation: str = ""
+    """Which one it is of: a number that says nothing of its text; "": nobody knows."""
+    blocks: Sequence[int] = ()
+    """Numbers of what was sent, by which two requests are compared."""
     counts: bool = False
     """Whether the answer is the size of the body, not words of a model."""
     model: str | None = None
@@ -55,6 +59,7 @@ class Record:
             "api": self.api,
             "form": self.form,
             "upstream": self.upstream,
+            "conversation": self.conversation,
             "counts": self.counts or None,
             "model": None if self.model is None else self.model[:MOST_CHARS],
             "status": self.status,

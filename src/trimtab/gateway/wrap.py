@@ -92,9 +92,9 @@ class Plan:
         told = {one.name: address + self._paths.get(one.api, one.path) for one in self._set}
         made = {**self._variables, **told}
         if getproxies_environment():  # a proxy cannot reach this machine's loopback, and need not see it
-            for name in ("no_proxy", "NO_PROXY"):
-                kept = made.get(name) or self._variables.get("no_proxy") or self._variables.get("NO_PROXY")
-                made[name] = f"{kept},{LOOPBACK}" if kept else LOOPBACK
+            kept = self._variables.get("no_proxy") or self._variables.get("NO_PROXY")  # as the library reads
+            if kept != "*":
+                made |= dict.fromkeys(("no_proxy", "NO_PROXY"), f"{kept},{LOOPBACK}" if kept else LOOPBACK)
         return made
 
 
