@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 from click.testing import CliRunner
 
-from tests.gateway.gateways import recorder, talk
+from tests.gateway.gateways import Seen, recorder, talk
 from tests.judge.server import answered, provider, variables
 from trimtab import cli
 
@@ -360,33 +361,28 @@ def _read_to(terminal: Any, words: bytes) -> None:
 def test_what_the_command_started_and_did_not_wait_for_has_no_gateway_any_more() -> None:
     """Its request is ended with the command: who waits for an answer does not wait for ever."""
     program = """
-import os, subprocess, sys
-late = "import urllib.request, os; urllib.request.urlopen(os.environ['ANTHROPIC_BASE_URL'] + '/v1/files')"
+import subprocess, sys
+late = "import os, urllib.request as u; u.urlopen(os.environ['ANTHROPIC_BASE_URL'] + '/v1/messages/batches')"
 subprocess.Popen([sys.executable, "-c", late], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 sys.stdin.readline()
 """
-    reader, writer = os.pipe()
-    with recorder(lambda seen: _hang(writer, reader)) as behind:
+    asked, over = threading.Event(), threading.Event()
+
+    def answer(seen: Seen) -> tuple[int, dict[str, str], bytes]:
+        asked.set()
+        over.wait()
+        return 200, {}, b"{}"
+
+    with recorder(answer) as behind:
         told = environment({"ANTHROPIC_BASE_URL": behind.address})
         with subprocess.Popen(
-            [str(SCRIPT), "wrap", *python(program)],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=told,
+            [str(SCRIPT), "wrap", *python(program)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=told
         ) as process:
-            assert os.read(reader, 1) == b"1"  # the upstream has the request
+            asked.wait()
             _, said = process.communicate(b"\n")
-        os.write(writer, b"2")
+        over.set()
     assert process.returncode == 0
     assert b"1 request failed" in said
-
-
-def _hang(writer: int, reader: int) -> tuple[int, dict[str, str], bytes]:
-    """Answer once the test says so."""
-    os.write(writer, b"1")
-    while os.read(reader, 1) != b"2":
-        os.write(writer, b"1")
-    return 200, {}, b"{}"
 
 
 def test_wrong_usage_runs_no_command() -> None:

@@ -15,14 +15,13 @@ MOST_CALLS = 50
 """Requests of a conversation that are remembered: the last ones."""
 
 BLOCK_BYTES = 256
-"""A beginning is compared by blocks of so many bytes: 160 kB are 640 numbers, made in 0.1 ms."""
+"""A beginning is compared by blocks of so many bytes: 160 kB are 640 numbers, made in 0.15 ms."""
 
 
 def blocks_of(content: bytes, /) -> tuple[int, ...]:
     """Give a number for each whole block of a body, from its beginning: equal for equal blocks."""
-    view = memoryview(content)
     whole = len(content) - len(content) % BLOCK_BYTES
-    return tuple(hash(view[at : at + BLOCK_BYTES]) for at in range(0, whole, BLOCK_BYTES))
+    return tuple(hash(content[at : at + BLOCK_BYTES]) for at in range(0, whole, BLOCK_BYTES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
