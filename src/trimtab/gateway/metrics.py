@@ -29,13 +29,13 @@ class _Histogram:
 
     bounds: Sequence[float]
     counts: dict[Labels, list[int]] = field(default_factory=dict)
-    sums: Counter[Labels] = field(default_factory=Counter)
+    sums: dict[Labels, float] = field(default_factory=dict)
 
     def add(self, labels: Labels, seconds: float) -> None:
         """Take in one."""
         counts = self.counts.setdefault(labels, [0] * (len(self.bounds) + 1))
         counts[bisect_left(self.bounds, seconds)] += 1
-        self.sums[labels] += seconds  # type: ignore[assignment]
+        self.sums[labels] = self.sums.get(labels, 0.0) + seconds
 
 
 class Metrics:
