@@ -54,7 +54,7 @@ def test_a_page_fits_its_window_and_has_no_barriers(
     """Both pages: nothing moves sideways, axe finds nothing serious, no text of others acts."""
     page = opened(browser, front, width=width, scheme=scheme)
     script = axe()
-    for name in ("Requests", "Conversation"):
+    for name in ("Last requests", "Conversation"):
         expect(page.locator("h1")).to_contain_text(name)
         assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
         page.evaluate(script)
@@ -63,5 +63,5 @@ def test_a_page_fits_its_window_and_has_no_barriers(
         assert page.evaluate("window.harm") is None
         assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
         page.locator("td.name a, p > a").first.click()
-    expect(page.locator("h1")).to_have_text("Requests")
+    expect(page.locator("h1")).to_have_text("Last requests")
     page.close()

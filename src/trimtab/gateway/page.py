@@ -12,6 +12,7 @@ from trimtab.report.html import document, safe, scroll_region, sentence
 from trimtab.report.text import plural
 
 _STYLE = """
+main.trimtab { max-width: 80rem }
 .trimtab a { color: var(--accent); text-underline-offset: 2px }
 .trimtab :focus-visible { outline: 3px solid var(--accent); outline-offset: 1px }
 .trimtab td.name { font-family: var(--mono); white-space: nowrap } .trimtab td.words { min-width: 9em }
@@ -25,7 +26,9 @@ def overview(recent: Recent) -> str:
     found = [*recent]
     calls = [call for one in found for call in one.calls]
     if not calls:
-        return document("Requests", "<p>No conversation came through this gateway yet.</p>", style=_STYLE)
+        return document(
+            "Last requests", "<p>No conversation came through this gateway yet.</p>", style=_STYLE
+        )
     rows = [
         (
             f'<a href="{safe(one.id)}">{safe(one.id)}</a>',
@@ -48,7 +51,7 @@ def overview(recent: Recent) -> str:
         _table("Conversations", heads, rows, words=(1,)),
         _notes(),
     ]
-    return document("Requests", "\n".join(content), about=("last requests",), style=_STYLE)
+    return document("Last requests", "\n".join(content), style=_STYLE)
 
 
 def page_of(one: Conversation) -> str:
