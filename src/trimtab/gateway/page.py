@@ -43,7 +43,7 @@ def overview(recent: Recent) -> str:
     before, after = sum(call.before for call in calls), sum(call.after for call in calls)
     said = (
         f"{before:,} tokens came in {plural(len(calls), 'request')} of"
-        f" {plural(len(found), 'conversation')}, and {after:,} were sent: {_saved(before, after)} saved"
+        f" {plural(len(found), 'conversation')}, and {after:,} were sent: {_savings(before, after)} saved"
     )
     content = [
         sentence("verdict", said),
@@ -94,7 +94,7 @@ def _numbers(calls: Iterable[Call], reuse: float | None) -> Sequence[str]:
     return (
         f"{before:,}",
         f"{after:,}",
-        _saved(before, after),
+        _savings(before, after),
         f"{sum(call.evicted for call in calls):,}",
         f"{sum(call.changed for call in calls):,}",
         "" if reuse is None else f"{reuse:.0%}",
@@ -109,7 +109,7 @@ def _milliseconds(times: Iterable[float | None]) -> str:
     return f"{sum(known) / len(known):,.1f} ms" if known else ""
 
 
-def _saved(before: int, after: int) -> str:
+def _savings(before: int, after: int) -> str:
     return f"{(before - after) / before:.0%}"
 
 

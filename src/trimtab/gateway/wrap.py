@@ -57,18 +57,18 @@ class Plan:
         for api, beginning in OWN_BEGINNINGS.items():
             alike = (one for one in own if f"{self._paths[one.api]}/" == beginning and one.api != api)
             if api in apis and (other := next(alike, None)) is not None:
-                name = self._named(other.api)[0].name
+                name = self._variables_of(other.api)[0].name
                 raise ConfigurationError(
                     f"paths of {name} and of the API {api} begin alike, with {beginning}: unset one of them,"
                     f" or name the server as --upstream {other.api}=URL"
                 )
 
-    def _named(self, api: str) -> list[Variable]:
+    def _variables_of(self, api: str) -> list[Variable]:
         return [one for one in URL_VARIABLES if one.api == api and self._variables.get(one.name, "").strip()]
 
     def _of_environment(self, api: str) -> Upstream | None:
         """Read the server that the environment names for an API; None: it names none."""
-        named = self._named(api)
+        named = self._variables_of(api)
         urls = {one.name: self._variables[one.name].strip().rstrip("/") for one in named}
         if len(set(urls.values())) > 1:
             names = " and ".join(urls)
