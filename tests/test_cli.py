@@ -811,7 +811,7 @@ def test_every_option_has_help() -> None:
     trimtab = cli.command()
     context = click.Context(trimtab)
     found = {name: trimtab.get_command(context, name) for name in trimtab.list_commands(context)}
-    late = {"batch", "inspect", "mcp", "replay", "serve", "session", "stats"}
+    late = {"batch", "inspect", "mcp", "replay", "serve", "session", "stats", "wrap"}
     assert set(found) == {*COMMANDS, "models", "policy", "repair", *late}
     group = found["session"]
     assert isinstance(group, click.Group)

@@ -42,6 +42,7 @@ COMMANDS = {
     "session": "Keep conversations in a store, and look at them.",
     "stats": "Show what is in conversations, and what budgets would do.",
     "validate": "List what a provider would refuse in conversations.",
+    "wrap": "Run a command, and fit its requests to providers.",
 }
 """Every command, and what it does: the first sentence of its own help, which a test compares.
 

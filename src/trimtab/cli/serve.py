@@ -3,54 +3,26 @@
 from __future__ import annotations
 
 import sys
-import tomllib
 from collections.abc import Sequence
 from importlib import import_module
-from os.path import isfile
-from pathlib import Path
 from typing import Any
 
 import click
 
-from trimtab._shared.checks import in_words, near_names
-from trimtab.cli.options import Number, compact_option, rule_options, rules_in, together
+from trimtab.cli.gateways import (
+    budget_option,
+    budgets_in,
+    config_option,
+    fit_options_in,
+    learn_option,
+    upstream_in,
+    upstream_option,
+)
+from trimtab.cli.options import Number, compact_option, rule_options, together
 from trimtab.cli.output import usage
 from trimtab.errors import ConfigurationError
 
 _ABOVE_ZERO = Number("a number above 0", lambda number: number > 0)
-
-
-def _read_config(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
-    """Make options of a file the defaults of a run: those of the command line and the environment go before.
-
-    Raises:
-        click.UsageError: The file cannot be read, or has what is no option.
-    """
-    if path is None:
-        return
-    try:
-        data = tomllib.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise click.UsageError(f"--config {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise click.UsageError(f"--config {path}: {error}") from error
-    names = {
-        opt.removeprefix("--"): one.name
-        for one in context.command.params
-        for opt in one.opts
-        if one is not parameter
-    }
-    unknown = next((key for key in data if key not in names), None)
-    if unknown is not None:
-        near = in_words(near_names(unknown, names))
-        raise click.UsageError(f"--config {path}: {unknown} is not an option of this command{near}")
-    context.default_map = {str(names[key]): _as_words(value) for key, value in data.items()}
-
-
-def _as_words(value: Any) -> Any:
-    """Write a table as the command line does: a word, = and its value."""
-    return [f"{key}={one}" for key, one in value.items()] if isinstance(value, dict) else value
-
 
 _limit_options = together(
     click.option(
@@ -104,15 +76,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.option(
-    "--config",
-    metavar="FILE",
-    type=click.Path(),
-    is_eager=True,
-    expose_value=False,
-    callback=_read_config,
-    help="TOML with any of these options, by their long names; --upstream and --budget may be tables.",
-)
+@config_option
 @click.option(
     "--listen",
     metavar="HOST:PORT",
@@ -121,34 +85,11 @@ Examples:
     envvar="TRIMTAB_SERVE_LISTEN",
     help="Address to listen on; port 0 takes a free one.",
 )
-@click.option(
-    "--upstream",
-    "upstreams",
-    metavar="API[/MODEL]=URL",
-    multiple=True,
-    envvar="TRIMTAB_SERVE_UPSTREAM",
-    help="Server that speaks an API, for all models or those of a pattern. Repeatable. Default: the"
-    " providers' own.",
-)
-@click.option(
-    "--budget",
-    "budgets",
-    metavar="[MODEL=]N",
-    multiple=True,
-    envvar="TRIMTAB_SERVE_BUDGET",
-    help="Room in tokens, such as 8000 or 8k; a share of the model's input limit, such as 80%; tier, below"
-    " its next price tier; or a policy in TOML or JSON. With a MODEL, which may be a pattern such as 'my-*',"
-    " for that. Repeatable. Default: the model's window, less the room for its answer.",
-)
+@upstream_option("SERVE", "the providers' own")
+@budget_option("SERVE")
 @rule_options
 @compact_option
-@click.option(
-    "--learn/--no-learn",
-    default=True,
-    show_default=True,
-    help="Improve counts by what requests are billed. --no-learn: each of several processes sends the same"
-    " for the same request.",
-)
+@learn_option
 @click.option(
     "--token",
     envvar="TRIMTAB_SERVE_TOKEN",
@@ -174,12 +115,11 @@ def serve(
     """
     gateway = import_module("trimtab.gateway")
     host, port = _place(listen)
-    options: dict[str, Any] = {"rules": rules_in(given), "compact": given["compact"]}
-    named = None if not upstreams else [_upstream(gateway, one) for one in upstreams]
+    named = None if not upstreams else [upstream_in(gateway, one) for one in upstreams]
     lines = import_module("trimtab.gateway.lines").LineWriter(sys.stdout.buffer)
     app = gateway.make_app(
         named,
-        budgets=dict(map(_budget, budgets)),
+        budgets=budgets_in(budgets),
         learn=given["learn"],
         token=token,
         limits=gateway.Limits(
@@ -190,7 +130,7 @@ def serve(
             drain_seconds=given["drain"],
         ),
         log=None if given["quiet"] else lines.write,
-        **{key: value for key, value in options.items() if value is not None},
+        **fit_options_in(given),
     )
     asked = ", ".join(dict.fromkeys(one.api for one in named or gateway.public_upstreams()))
     with lines:
@@ -207,16 +147,3 @@ def _place(listen: str) -> tuple[str, int]:
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise ConfigurationError(f"--listen must be HOST:PORT, such as 127.0.0.1:8484, not {listen!r:.100}")
     return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def _budget(words: str) -> tuple[str, str]:
-    model, equals, budget = words.partition("=")
-    return (model, budget) if equals and not isfile(words) else ("*", words)
-
-
-def _upstream(gateway: Any, words: str) -> Any:
-    asked, equals, url = words.partition("=")
-    api, slash, models = asked.partition("/")
-    if not equals or (slash and not models):
-        raise ConfigurationError(f"--upstream must be API=URL or API/MODEL=URL, not {words!r:.200}")
-    return gateway.Upstream(api=api, url=url, models=models or "*")

@@ -19,6 +19,9 @@ PUBLIC_APIS: Mapping[str, str] = {
 APIS = (*PUBLIC_APIS, "azure")
 """Names of APIs; Azure speaks OpenAI's, by paths and keys of its own."""
 
+OWN_BEGINNINGS: Mapping[str, str] = {"azure": "/openai/"}
+"""What only paths of an API begin with, by its name."""
+
 _STANDS_IN = {"azure": "openai", "openai": "azure"}
 
 
@@ -77,7 +80,7 @@ def read_path(path: str, /, headers: Collection[str] = ()) -> ApiCall:
         counts = _VERBS[found[2]]
         return ApiCall("gemini", "gemini", found[1], counts, _WITHIN if counts else None)
     deployment = _DEPLOYMENT.search(path)
-    azure = deployment is not None or path.startswith("/openai/")
+    azure = deployment is not None or path.startswith(OWN_BEGINNINGS["azure"])
     for end, api, form, counts in _ENDS:
         if path.endswith(end):
             model = deployment[1] if deployment is not None else None

@@ -4,17 +4,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from trimtab.errors import ConfigurationError
 from trimtab.gateway.exchange import Exchange, Rooms
 from trimtab.gateway.fits import Fits
 from trimtab.gateway.guard import LOOPBACK, Guard
+from trimtab.gateway.metrics import CONTENT_TYPE, Metrics
+from trimtab.gateway.page import overview, page_of, policy_of
+from trimtab.gateway.recent import Recent
 from trimtab.gateway.settings import Limits, Upstream, public_upstreams
 from trimtab.gateway.upstreams import Upstreams
 from trimtab.integrations.base import AdapterBudget, FitOptions
 
 __all__ = ["make_app"]
+
+
+class Page(NamedTuple):
+    """An answer of the gateway's own."""
+
+    status: int
+    kind: bytes
+    """The header Content-Type."""
+    body: bytes
+    more: tuple[tuple[bytes, bytes], ...] = ()
+    """Headers of its own."""
+
+
+TEXT = b"text/plain; charset=utf-8"
+
+
+async def _send_page(page: Page, method: str, send: Any) -> None:
+    headers = [(b"content-type", page.kind), (b"content-length", b"%d" % len(page.body))]
+    headers += [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"), *page.more]
+    await send({"type": "http.response.start", "status": page.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if method == "HEAD" else page.body})
 
 
 class Gateway:
@@ -28,6 +52,7 @@ class Gateway:
     ) -> None:
         self._rooms, self._log = rooms, log
         self._calls = 0
+        self._metrics, self._recent = Metrics(), Recent()
         self.limits = rooms.limits
         """How much it takes, and how long it waits."""
         self.has_token = has_token
@@ -41,8 +66,8 @@ class Gateway:
             await self._live(receive, send)
         elif scope["type"] != "http":
             raise ConfigurationError(f"a gateway speaks HTTP, not {scope['type']}")
-        elif scope["path"] in ("/health", "/ready") and scope["method"] in ("GET", "HEAD"):
-            await self._tell(scope, send)
+        elif scope["method"] in ("GET", "HEAD") and (page := self._page(scope)) is not None:
+            await _send_page(page, scope["method"], send)
         else:
             await self._exchange(scope, receive, send)
 
@@ -56,15 +81,35 @@ class Gateway:
             if message["type"] == "lifespan.shutdown":
                 return
 
-    async def _tell(self, scope: Any, send: Any) -> None:
-        """Say whether it lives, or whether it takes more requests; whoever asks needs no token for that."""
-        is_ready = not self.is_draining and not self._is_full
-        status = 503 if scope["path"] == "/ready" and not is_ready else 200
-        told = json.dumps({"status": "ok" if status == 200 else "busy", "calls": self._calls}).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(told))]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        body = b"" if scope["method"] == "HEAD" else told
-        await send({"type": "http.response.body", "body": body})
+    def _page(self, scope: Any) -> Page | None:
+        """Find a page of the gateway's own; None: the path is an upstream's."""
+        guard = self._rooms.guard
+        path, token = guard.target(scope["raw_path"])
+        if path == b"/health" or path == b"/ready":  # whoever asks needs no token for that
+            return self._state(is_ready=path == b"/health" or not (self.is_draining or self._is_full))
+        if path not in (b"/metrics", b"/trimtab") and not path.startswith(b"/trimtab/"):
+            return None
+        refusal = guard.refuse(scope["headers"], path, token)
+        if refusal is not None:
+            return Page(refusal.status, TEXT, f"trimtab: {refusal.message}\n".encode())
+        if path == b"/metrics":
+            return Page(200, CONTENT_TYPE, self._metrics.text(self._calls))
+        if path == b"/trimtab":  # a link of the page is one of this folder, behind whatever stands before it
+            return Page(307, TEXT, b"", ((b"location", b"trimtab/"),))
+        return self._recent_page(path.removeprefix(b"/trimtab/").decode("latin-1"))
+
+    def _recent_page(self, name: str) -> Page:
+        one = self._recent.find(name) if name else None
+        if name and one is None:
+            return Page(404, TEXT, b"trimtab: this conversation is not remembered\n")
+        text = overview(self._recent) if one is None else page_of(one)
+        headers = ((b"content-security-policy", policy_of(text)), (b"referrer-policy", b"no-referrer"))
+        return Page(200, b"text/html; charset=utf-8", text.encode(), headers)
+
+    def _state(self, *, is_ready: bool) -> Page:
+        """Say whether it lives, or whether it takes more requests."""
+        told = json.dumps({"status": "ok" if is_ready else "busy", "calls": self._calls}).encode()
+        return Page(200 if is_ready else 503, b"application/json", told)
 
     @property
     def _is_full(self) -> bool:
@@ -77,6 +122,8 @@ class Gateway:
             await one.run()
         finally:
             self._calls -= 1
+            self._metrics.add(one.record)
+            self._recent.add(one.record)
             if self._log is not None:
                 self._log(one.record.to_dict())
 

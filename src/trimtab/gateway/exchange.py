@@ -19,6 +19,7 @@ from trimtab.gateway.encodings import AnswerReader
 from trimtab.gateway.fits import MOST_QUICK_BYTES, Answered, Fits, FittedCall
 from trimtab.gateway.guard import Guard
 from trimtab.gateway.headers import Headers, for_client, for_upstream, value_of
+from trimtab.gateway.recent import blocks_of
 from trimtab.gateway.record import Record
 from trimtab.gateway.settings import Limits, Upstream
 from trimtab.gateway.upstreams import FAILURES, Upstreams, failure_of
@@ -157,7 +158,7 @@ class Exchange:
     async def run(self) -> None:
         """Answer the request; an answer that breaks off is not brought to its end."""
         record = self.record
-        record.api = self._call.api
+        record.api, record.form, record.counts = self._call.api, self._call.form or "", self._call.counts
         try:
             await self._run()
         except Answered as error:
@@ -231,14 +232,15 @@ class Exchange:
 
     async def _fit_and_pass(self) -> None:
         fitted = await self._fit(await self._body())
-        self.record.told = fitted.told
+        self._note(fitted)
         upstream = self._upstream(fitted.model)
         async with _Watch(self._receive, self._body_read) as watch:
             answer = await self._ask_fitted(upstream, fitted)
             again = await self._fit_again(answer, fitted) if answer.status in _REFUSES else None
             if again is not None:
                 await answer.aclose()
-                fitted, self.record.told = again, again.told
+                fitted = again
+                self._note(fitted)
                 answer = await self._ask_fitted(upstream, fitted)
             reader = BillReader(answer.header(b"content-type"), answer.header(b"content-encoding"))
             await self._pass_answer(answer, watch, reader)
@@ -278,6 +280,13 @@ class Exchange:
         self.record.fit_ms = round((perf_counter() - began) * 1000, 2)
         return fitted
 
+    def _note(self, fitted: FittedCall) -> None:
+        """Note what is sent."""
+        record = self.record
+        record.told, record.reasons, record.conversation = fitted.told, fitted.reasons, fitted.conversation
+        is_plain = fitted.is_changed or not value_of(self._headers, b"content-encoding")
+        record.blocks = blocks_of(fitted.content) if is_plain and record.conversation else ()
+
     def _upstream(self, model: str | None) -> Upstream:
         found = self._upstreams.find(self._call, model)
         if found is None:
@@ -286,6 +295,7 @@ class Exchange:
                 f"this gateway has no upstream for the API {self._call.api}{named}: start it with --upstream"
             )
             raise self._error(404, why, "no_upstream")
+        self.record.upstream = found.api if found.models == "*" else f"{found.api}/{found.models}"
         return found
 
     async def _ask_fitted(self, upstream: Upstream, fitted: FittedCall) -> _Answer:

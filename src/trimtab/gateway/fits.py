@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -62,6 +62,8 @@ class FittedCall:
     is_changed: bool = False
     told: Mapping[str, int | str | None]
     """What the report of the answer says: numbers and words of ours, never a text."""
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """How many messages were evicted or changed for which reason."""
     sent: Sent | None = None
     """None: nothing was fitted."""
     bodies: Bodies | None = None
@@ -74,16 +76,26 @@ class FittedCall:
         held = None if within is None else self.body.get(within)
         return held if isinstance(held, dict) else self.body
 
+    @property
+    def conversation(self) -> str:
+        """Which conversation it is of: a number made of its model and first message; "": nobody knows.
+
+        It is another one in each process, so nobody can tell from it what was said.
+        """
+        call = None if self.sent is None else self.sent.call
+        return "" if call is None else f"{hash(call.chat.opening) % 2**32:08x}"
+
     def with_request(self, sent: Sent, *, is_changed: bool) -> FittedCall:
         """Send another request in its place."""
         if not is_changed:
-            return replace(self, sent=sent, told=_report_of(sent, is_changed=False))
+            told, _ = _report_of(sent, is_changed=False)
+            return replace(self, sent=sent, told=told)
         request = self.request
         whole: Mapping[Any, Any] = sent.body
         if request is not self.body:
             whole = {**self.body, self.call.within: sent.body}
-        told = _report_of(sent, is_changed=True)
-        return replace(self, content=dump(whole), is_changed=True, sent=sent, told=told)
+        told, reasons = _report_of(sent, is_changed=True)
+        return replace(self, content=dump(whole), is_changed=True, sent=sent, told=told, reasons=reasons)
 
 
 class Fits:
@@ -241,19 +253,19 @@ def _bodies_of(budget: AdapterBudget, *, learns: bool, options: FitOptions) -> I
         yield form, Bodies(budget, format=form, retry_overflow=True, on_fitted=None, options=given)
 
 
-def _report_of(sent: Sent, *, is_changed: bool) -> dict[str, int | str | None]:
-    """Tell what a fit did, in numbers and in words of ours."""
+def _report_of(sent: Sent, *, is_changed: bool) -> tuple[dict[str, int | str | None], Mapping[str, int]]:
+    """Tell what a fit did, in numbers and in words of ours, and how many messages had which reason."""
     fitted = sent.fitted
     assert fitted is not None
     settlement = fitted.settlement
     if not is_changed:
         tokens = settlement.tokens
-        return {"before": tokens, "after": tokens, "limit": settlement.limit_tokens, "evicted": 0}
+        return {"before": tokens, "after": tokens, "limit": settlement.limit_tokens, "evicted": 0}, {}
     try:
         report = fitted.count_all()
     except ContextError:  # of what is not sent: its size is not known, and nobody needs it
         report = fitted.report
-    reasons = Counter(row.reason for row in report.messages if row.reason is not None)
+    reasons: Counter[str] = Counter(row.reason for row in report.messages if row.reason is not None)
     told: dict[str, int | str | None] = {
         "before": report.tokens_before,
         "after": report.tokens_after,
@@ -263,7 +275,7 @@ def _report_of(sent: Sent, *, is_changed: bool) -> dict[str, int | str | None]:
     }
     if reasons:
         told["reason"] = reasons.most_common(1)[0][0]
-    return told
+    return told, reasons
 
 
 def _too_long(call: ApiCall, error: BudgetExceededError) -> Answered:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
@@ -21,11 +21,23 @@ class Record:
     method: str
     path: str
     api: str = ""
+    form: str = ""
+    """The wire form; "": the path is not for conversations."""
+    upstream: str = ""
+    """Who was asked: its API, and the pattern of its models; "": nobody."""
+    conversation: str = ""
+    """Which one it is of: a number that says nothing of its text; "": nobody knows."""
+    blocks: Sequence[int] = ()
+    """Numbers of what was sent, by which two requests are compared."""
+    counts: bool = False
+    """Whether the answer is the size of the body, not words of a model."""
     model: str | None = None
     status: int = 0
     end: str = "failed"
     """How it ended; "done": the answer was passed on whole; "failed": by a fault of the gateway's own."""
     told: Mapping[str, Any] = field(default_factory=dict)
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """How many messages were evicted or changed for which reason."""
     billed: int | None = None
     body_bytes: int = 0
     sent_bytes: int = 0
@@ -45,10 +57,15 @@ class Record:
             "method": self.method,
             "path": self.path[:MOST_CHARS],
             "api": self.api,
+            "form": self.form,
+            "upstream": self.upstream,
+            "conversation": self.conversation,
+            "counts": self.counts or None,
             "model": None if self.model is None else self.model[:MOST_CHARS],
             "status": self.status,
             "end": self.end,
             **self.told,
+            "reasons": self.reasons or None,
             "billed": self.billed,
             "body_bytes": self.body_bytes,
             "sent_bytes": self.sent_bytes,

@@ -48,6 +48,31 @@ def serve(
     Raises:
         ConfigurationError: The port is taken, or other machines would reach a gateway without a token.
     """
+    with _listen(gateway, host, port) as place, _signals():
+        if ready is not None:
+            ready(_address(place))
+        _Server(gateway, gateway.limits).run(sockets=[place])
+
+
+@contextmanager
+def serve_in_thread(gateway: Gateway, /) -> Iterator[str]:
+    """Serve a gateway on a free port of the loopback while a block runs; gives its address.
+
+    Args:
+        gateway: What `make_app` made.
+    """
+    with _listen(gateway, "127.0.0.1", 0) as place:
+        server = _Server(gateway, gateway.limits)
+        thread = threading.Thread(target=server.run, args=([place],), name="trimtab-gateway", daemon=True)
+        thread.start()
+        try:
+            yield _address(place)  # who connects before the server runs waits in the backlog
+        finally:
+            gateway.is_draining = server.should_exit = True
+            thread.join()
+
+
+def _listen(gateway: Gateway, host: str, port: int) -> socket.socket:
     if not _is_loopback(host) and not gateway.has_token:
         raise ConfigurationError(
             phrase(
@@ -59,16 +84,16 @@ def serve(
         )
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        place = socket.create_server((host, port), family=family, backlog=2_048)
+        return socket.create_server((host, port), family=family, backlog=2_048)
     except OSError as error:
         raise ConfigurationError(
             f"port {port} of {host} cannot be used: {error.strerror or error}", argument="port"
         ) from error
-    with place, _signals():
-        if ready is not None:
-            shown = f"[{host}]" if ":" in host else host
-            ready(f"http://{shown}:{place.getsockname()[1]}")
-        _Server(gateway, gateway.limits).run(sockets=[place])
+
+
+def _address(place: socket.socket) -> str:
+    host, port = place.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class _Server(uvicorn.Server):

@@ -1,0 +1,135 @@
+"""Options of commands that run a gateway: where it may ask, how much it may send, and a file of them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from os.path import isfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trimtab._shared.checks import in_words, near_names
+from trimtab.cli.options import F, rules_in
+from trimtab.errors import ConfigurationError
+
+
+def _read_config(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
+    """Make options of a file the defaults of a run: those of the command line and the environment go before.
+
+    Raises:
+        click.UsageError: The file cannot be read, or has what is no option.
+    """
+    if path is None:
+        return
+    try:
+        data = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise click.UsageError(f"--config {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise click.UsageError(f"--config {path}: {error}") from error
+    names = {
+        opt.removeprefix("--"): one.name
+        for one in context.command.params
+        for opt in one.opts
+        if one is not parameter and isinstance(one, click.Option)
+    }
+    unknown = next((key for key in data if key not in names), None)
+    if unknown is not None:
+        near = in_words(near_names(unknown, names))
+        raise click.UsageError(f"--config {path}: {unknown} is not an option of this command{near}")
+    context.default_map = {str(names[key]): _as_words(value) for key, value in data.items()}
+
+
+def _as_words(value: Any) -> Any:
+    """Write a table as the command line does: a word, = and its value."""
+    return [f"{key}={one}" for key, one in value.items()] if isinstance(value, dict) else value
+
+
+config_option = click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(),
+    is_eager=True,
+    expose_value=False,
+    callback=_read_config,
+    help="TOML with any of these options, by their long names; --upstream and --budget may be tables.",
+)
+
+learn_option = click.option(
+    "--learn/--no-learn",
+    default=True,
+    show_default=True,
+    help="Improve counts by what requests are billed. --no-learn: each of several processes sends the same"
+    " for the same request.",
+)
+
+
+def upstream_option(command: str, otherwise: str) -> Callable[[F], F]:
+    """Make the option of servers for a command.
+
+    Args:
+        command: Its name, which that of a variable of the environment has.
+        otherwise: Which servers are asked where the option names none.
+    """
+    return click.option(
+        "--upstream",
+        "upstreams",
+        metavar="API[/MODEL]=URL",
+        multiple=True,
+        envvar=f"TRIMTAB_{command}_UPSTREAM",
+        help="Server that speaks an API, for all models or those of a pattern. Repeatable. Default:"
+        f" {otherwise}.",
+    )
+
+
+def budget_option(command: str) -> Callable[[F], F]:
+    """Make the option of budgets for a command.
+
+    Args:
+        command: Its name, which that of a variable of the environment has.
+    """
+    return click.option(
+        "--budget",
+        "budgets",
+        metavar="[MODEL=]N",
+        multiple=True,
+        envvar=f"TRIMTAB_{command}_BUDGET",
+        help="Room in tokens, such as 8000 or 8k; a share of the model's input limit, such as 80%; tier,"
+        " below its next price tier; or a policy in TOML or JSON. With a MODEL, which may be a pattern such"
+        " as 'my-*', for that. Repeatable. Default: the model's window, less the room for its answer.",
+    )
+
+
+def budgets_in(words: Sequence[str]) -> dict[str, str]:
+    """Read budgets by the model that each is for."""
+    return dict(map(_budget, words))
+
+
+def _budget(words: str) -> tuple[str, str]:
+    model, equals, budget = words.partition("=")
+    return (model, budget) if equals and not isfile(words) else ("*", words)
+
+
+def upstream_in(gateway: Any, words: str) -> Any:
+    """Read a server.
+
+    Args:
+        gateway: The package, which is imported when a command runs.
+        words: What the command line says.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    asked, equals, url = words.partition("=")
+    api, slash, models = asked.partition("/")
+    if not equals or (slash and not models):
+        raise ConfigurationError(f"--upstream must be API=URL or API/MODEL=URL, not {words!r:.200}")
+    return gateway.Upstream(api=api, url=url, models=models or "*")
+
+
+def fit_options_in(given: Mapping[str, Any]) -> dict[str, Any]:
+    """List the options of a fit that were given."""
+    options = {"rules": rules_in(given), "compact": given["compact"]}
+    return {key: value for key, value in options.items() if value is not None}

@@ -1,0 +1,120 @@
+"""The last requests of a gateway, by conversation: numbers and words of ours, and never a text."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from trimtab.gateway.record import Record
+
+MOST_CONVERSATIONS = 100
+"""Conversations that are remembered: those asked for last."""
+MOST_CALLS = 50
+"""Requests of a conversation that are remembered: the last ones."""
+
+BLOCK_BYTES = 256
+"""A beginning is compared by blocks of so many bytes: 160 kB are 640 numbers, made in 0.15 ms."""
+
+
+def blocks_of(content: bytes, /) -> tuple[int, ...]:
+    """Give a number for each whole block of a body, from its beginning: equal for equal blocks."""
+    whole = len(content) - len(content) % BLOCK_BYTES
+    return tuple(hash(content[at : at + BLOCK_BYTES]) for at in range(0, whole, BLOCK_BYTES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A request of a conversation."""
+
+    time: datetime
+    before: int
+    after: int
+    limit: int
+    evicted: int
+    changed: int
+    reasons: Counter[str]
+    reuse: float | None
+    """Share of what was sent that begins as the request before it did; None: it is the first."""
+    billed: int | None
+    fit_ms: float | None
+    first_ms: float | None
+    status: int
+    end: str
+
+
+@dataclass(slots=True)
+class Conversation:
+    """A conversation, and its last requests."""
+
+    id: str
+    model: str
+    requests: int = 0
+    """All of them, also those that are remembered no more."""
+    calls: deque[Call] = field(default_factory=lambda: deque(maxlen=MOST_CALLS))
+    blocks: Sequence[int] = ()
+    """Of what was sent last."""
+
+    @property
+    def reuse(self) -> float | None:
+        """The mean of its requests but the first; None: there is no other."""
+        found = [one.reuse for one in self.calls if one.reuse is not None]
+        return sum(found) / len(found) if found else None
+
+
+class Recent:
+    """Remembers the last conversations and their last requests."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, Conversation] = OrderedDict()
+
+    def add(self, record: Record, /) -> None:
+        """Take in a request that is at its end; what was not fitted or only counts is of no conversation."""
+        numbers = {name: record.told.get(name) for name in ("before", "after", "limit", "evicted", "changed")}
+        told = {name: value if isinstance(value, int) else 0 for name, value in numbers.items()}
+        if not record.conversation or record.counts or not told["before"]:
+            return
+        known = self._known.get(record.conversation)
+        if known is None:
+            known = self._known[record.conversation] = Conversation(record.conversation, record.model or "")
+        self._known.move_to_end(record.conversation)
+        while len(self._known) > MOST_CONVERSATIONS:
+            self._known.popitem(last=False)
+        reuse = _share(known.blocks, record.blocks) if known.requests else None
+        known.requests += 1
+        known.blocks = record.blocks
+        call = Call(
+            time=datetime.now(UTC),
+            reasons=Counter(record.reasons),
+            reuse=reuse,
+            billed=record.billed,
+            fit_ms=record.fit_ms,
+            first_ms=record.first_ms,
+            status=record.status,
+            end=record.end.partition(":")[0],
+            **told,
+        )
+        known.calls.append(call)
+
+    def find(self, conversation: str, /) -> Conversation | None:
+        """Find a conversation; None: it is not remembered."""
+        return self._known.get(conversation)
+
+    def __iter__(self) -> Iterator[Conversation]:
+        """List the conversations, the last one first."""
+        return reversed(self._known.values())
+
+    def __len__(self) -> int:
+        """Count the conversations."""
+        return len(self._known)
+
+
+def _share(before: Sequence[int], now: Sequence[int]) -> float:
+    """Return the share of blocks that are those of the request before, from the beginning on."""
+    same = 0
+    for one, other in zip(before, now, strict=False):
+        if one != other:
+            break
+        same += 1
+    return same / len(now) if now else 0.0

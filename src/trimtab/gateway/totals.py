@@ -1,0 +1,65 @@
+"""What all requests of a gateway came to, in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class Totals:
+    """Adds up lines of the log."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        """All of them, also those that passed through."""
+        self.sized_requests = 0
+        """Those whose tokens are known, as they went through a fit; not those that only count."""
+        self.before_tokens = 0
+        """Their tokens as they came."""
+        self.after_tokens = 0
+        """Their tokens as they were sent."""
+        self.evicted_messages = 0
+        """Of all requests: what a conversation sends ten times may be evicted ten times."""
+        self.changed_messages = 0
+        """Shortened or cleared, of all requests."""
+        self.refused_requests = 0
+        """Not sent, as what must be kept does not fit."""
+        self.failed_requests = 0
+        """Without a whole answer of the provider, for another reason."""
+
+    def add(self, line: Mapping[str, Any], /) -> None:
+        """Take in a line of the log."""
+        self.requests += 1
+        end = line["end"]
+        self.refused_requests += end == "too_long"
+        self.failed_requests += end not in ("done", "too_long", "client_gone")
+        if "before" in line and "after" in line and not line.get("counts"):
+            self.sized_requests += 1
+            self.before_tokens += line["before"]
+            self.after_tokens += line["after"]
+            self.evicted_messages += line["evicted"]
+            self.changed_messages += line.get("changed", 0)
+
+    def text(self) -> str:
+        """Write what they came to, a line or two."""
+        if not self.requests:
+            return "no request came through the gateway"
+        lines = [f"{_of(self.requests, 'request')} came through the gateway"]
+        if self.sized_requests:
+            before, after = self.before_tokens, self.after_tokens
+            saved = round(100 * (before - after) / before) if before else 0
+            lines[0] += (
+                f": {_of(self.sized_requests, 'conversation')} of {before:,} tokens, sent as {after:,}"
+                f" ({saved}% saved)"
+            )
+            evicted, changed = self.evicted_messages, self.changed_messages
+            lines.append(f"{_of(evicted, 'message')} evicted, {changed:,} shortened or cleared")
+        if self.refused_requests:
+            lines.append(f"{_of(self.refused_requests, 'request')} not sent: too long for the budget")
+        if self.failed_requests:
+            lines.append(f"{_of(self.failed_requests, 'request')} failed")
+        return "\n".join(lines)
+
+
+def _of(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
