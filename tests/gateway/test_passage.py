@@ -217,9 +217,10 @@ def _refuser(reply: bytes | None) -> type[JSONHandler]:
         (b"not HTTP at all\r\n\r\n", 502, "upstream_failed"),
         (b"", 502, "upstream_failed"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", 502, "upstream_failed"),
+        (b"HTTP/1.1 999 Odd\r\nContent-Length: 2\r\n\r\n{}", 502, "upstream_failed"),
         (None, 504, "upstream_silent"),
     ],
-    ids=["garbage", "nothing", "wrong length", "silence"],
+    ids=["garbage", "nothing", "wrong length", "no status", "silence"],
 )
 def test_an_upstream_that_does_not_answer_is_an_error_of_the_api(
     reply: bytes | None, status: int, end: str

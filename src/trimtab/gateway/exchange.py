@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from time import perf_counter
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -86,8 +87,18 @@ class _Answer:
             yield part
 
     async def aclose(self) -> None:
-        """Give the connection back, or close it where the answer is not at its end."""
-        await self._response.aclose()
+        """Give the connection back, or close it where the answer is not at its end.
+
+        It goes on where its caller is cancelled: a connection that is given back by half is lost for good.
+        """
+        closing = asyncio.ensure_future(self._response.aclose())
+        _CLOSING.add(closing)
+        closing.add_done_callback(_CLOSING.discard)
+        await asyncio.shield(closing)
+
+
+_CLOSING: set[asyncio.Future[None]] = set()
+"""What is in progress; an event loop itself keeps no task from being collected."""
 
 
 class _Watch:
@@ -212,8 +223,8 @@ class Exchange:
             self._body_read.set()
             if length:
                 headers.append((b"content-length", b"0"))
-        async with _Watch(self._receive, self._body_read) as watch:
-            answer = await self._ask(upstream, headers, content)
+        async with _Watch(self._receive, self._body_read) as watch, AsyncExitStack() as answers:
+            answer = await self._ask(answers, upstream, headers, content)
             self._body_read.set()  # an upstream may answer before it has read all
             await self._pass_answer(answer, watch)
 
@@ -233,13 +244,13 @@ class Exchange:
         fitted = await self._fit(await self._body())
         self.record.told = fitted.told
         upstream = self._upstream(fitted.model)
-        async with _Watch(self._receive, self._body_read) as watch:
-            answer = await self._ask_fitted(upstream, fitted)
+        async with _Watch(self._receive, self._body_read) as watch, AsyncExitStack() as answers:
+            answer = await self._ask_fitted(answers, upstream, fitted)
             again = await self._fit_again(answer, fitted) if answer.status in _REFUSES else None
             if again is not None:
                 await answer.aclose()
                 fitted, self.record.told = again, again.told
-                answer = await self._ask_fitted(upstream, fitted)
+                answer = await self._ask_fitted(answers, upstream, fitted)
             reader = BillReader(answer.header(b"content-type"), answer.header(b"content-encoding"))
             await self._pass_answer(answer, watch, reader)
         if answer.status < 300 and not fitted.call.counts:
@@ -288,18 +299,26 @@ class Exchange:
             raise self._error(404, why, "no_upstream")
         return found
 
-    async def _ask_fitted(self, upstream: Upstream, fitted: FittedCall) -> _Answer:
+    async def _ask_fitted(self, answers: AsyncExitStack, upstream: Upstream, fitted: FittedCall) -> _Answer:
         host = self._upstreams.host(upstream)
         headers = for_upstream(self._headers, host=host, readable=True, decoded=fitted.is_changed)
         headers.append((b"content-length", b"%d" % len(fitted.content)))
         self.record.sent_bytes = len(fitted.content)
-        return await self._ask(upstream, headers, fitted.content)
+        return await self._ask(answers, upstream, headers, fitted.content)
 
-    async def _ask(self, upstream: Upstream, headers: Any, content: Any) -> _Answer:
+    async def _ask(self, answers: AsyncExitStack, upstream: Upstream, headers: Any, content: Any) -> _Answer:
+        """Ask an upstream; whatever comes then, its answer is closed with `answers`."""
         try:
-            return _Answer(await self._upstreams.ask(upstream, self._method, self._target, headers, content))
+            answer = _Answer(
+                await self._upstreams.ask(upstream, self._method, self._target, headers, content)
+            )
         except FAILURES as error:
             raise self._error(*failure_of(error)) from error
+        answers.push_async_callback(answer.aclose)
+        if not 200 <= answer.status <= 599:  # none that a server can send on
+            why = f"the upstream answered with the status {answer.status}, which nobody knows"
+            raise self._error(502, why, "upstream_failed")
+        return answer
 
     async def _fit_again(self, answer: _Answer, fitted: FittedCall) -> FittedCall | None:
         """Read why an upstream refused a request, and fit that otherwise; None: the answer is passed on."""
