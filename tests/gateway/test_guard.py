@@ -221,6 +221,22 @@ def test_slow_heads_and_bodies_are_given_up() -> None:
     assert len(behind.seen) == 1
 
 
+def test_an_upload_that_pauses_is_given_up() -> None:
+    """As many as there are calls, on a path that passes through; the next request is served."""
+    limits = {"max_calls": 2, "stall_seconds": 0.3}
+    with recorder() as behind, gateway(behind.address, limits=limits) as front, ExitStack() as stack:
+        place = urlsplit(front.address)
+        slow = []
+        for _ in range(2):
+            one = socket.create_connection((place.hostname, place.port or 0), timeout=20)
+            stack.enter_context(one)
+            one.sendall(head("Host: localhost", "Content-Length: 1000") + b"x")
+            slow.append(one)
+        assert [one.recv(12) for one in slow] == [b"HTTP/1.1 408"] * 2
+        assert [front.line()["end"] for _ in slow] == ["slow_body"] * 2
+        assert front.ask("/v1/files", b"1").status == 200
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_answers_in_progress_come_to_their_end(number: int) -> None:
     """New connections are refused meanwhile, and the process ends well."""

@@ -229,10 +229,18 @@ class Exchange:
             await self._pass_answer(answer, watch)
 
     async def _parts(self) -> AsyncIterator[bytes]:
-        """Give the body as it comes."""
+        """Give the body as it comes.
+
+        Raises:
+            Answered: A part of it did not come in time.
+        """
         more = True
         while more:
-            message = await self._receive()
+            try:
+                async with asyncio.timeout(self._limits.stall_seconds):
+                    message = await self._receive()
+            except TimeoutError:
+                raise self._slow_body() from None
             if message["type"] == "http.disconnect":
                 raise _ClientGone
             more = message.get("more_body", False)
@@ -274,8 +282,12 @@ class Exchange:
                     if self.record.body_bytes > most:
                         raise self._error(413, f"the body has more than {most:,} bytes", "too_large")
         except TimeoutError:
-            raise self._error(408, "the body did not come in time", "slow_body") from None
+            raise self._slow_body() from None
         return b"".join(parts)
+
+    def _slow_body(self) -> Answered:
+        self._is_last = True  # what comes of it later is no request
+        return self._error(408, "the body did not come in time", "slow_body")
 
     async def _fit(self, content: bytes) -> FittedCall:
         began, fits = perf_counter(), self._fits
