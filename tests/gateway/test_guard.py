@@ -270,6 +270,14 @@ def test_a_signal_lets_answers_in_progress_come_to_their_end(number: int) -> Non
         assert front.line()["end"] == "done"
 
 
+def test_a_signal_ends_a_gateway_that_has_just_said_its_address() -> None:
+    """Supervisors wait for that line, and nothing else."""
+    for _ in range(3):
+        with gateway("http://127.0.0.1:9") as front:
+            front.process.send_signal(signal.SIGTERM)
+            assert front.process.wait(20) == 0
+
+
 def _takes(front: Running) -> bool:
     """Tell whether a gateway takes a connection."""
     place = urlsplit(front.address)

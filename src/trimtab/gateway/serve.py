@@ -64,17 +64,17 @@ def serve(
         raise ConfigurationError(
             f"port {port} of {host} cannot be used: {error.strerror or error}", argument="port"
         ) from error
-    with place, _signals():
-        if ready is not None:
-            shown = f"[{host}]" if ":" in host else host
-            ready(f"http://{shown}:{place.getsockname()[1]}")
-        _Server(gateway, gateway.limits).run(sockets=[place])
+    shown = f"[{host}]" if ":" in host else host
+    server = _Server(gateway, f"http://{shown}:{place.getsockname()[1]}", ready)
+    with place, _signals(server):
+        server.run(sockets=[place])
 
 
 class _Server(uvicorn.Server):
-    """A server that tells its gateway when it is to end."""
+    """A server that says when it can be asked, and tells its gateway when it is to end."""
 
-    def __init__(self, gateway: Gateway, limits: Limits) -> None:
+    def __init__(self, gateway: Gateway, address: str, ready: Callable[[str], object] | None) -> None:
+        limits = gateway.limits
         config: Any = uvicorn.Config(
             gateway,
             http=type("Connection", (_Connection,), {"limits": limits}),
@@ -92,7 +92,13 @@ class _Server(uvicorn.Server):
             timeout_graceful_shutdown=max(1, round(limits.drain_seconds)),
         )
         super().__init__(config)
-        self._gateway = gateway
+        self._gateway, self._address, self._ready = gateway, address, ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin, and say so: from here on a request is answered and a signal ends the process well."""
+        await super().startup(sockets)
+        if self._ready is not None and not self.should_exit:
+            self._ready(self._address)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end."""
@@ -149,12 +155,15 @@ class _Connection(H11Protocol):
 
 
 @contextmanager
-def _signals() -> Iterator[None]:
-    """End well by a signal: uvicorn raises it again once it has ended by it, which would kill the process."""
+def _signals(server: _Server) -> Iterator[None]:
+    """End well by a signal: uvicorn raises it again once it has ended by it, which would kill the process.
+
+    One that comes before uvicorn waits for it ends the server, too.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda number, frame: None)
+    before = signal.signal(signal.SIGTERM, server.handle_exit)
     try:
         with suppress(KeyboardInterrupt):
             yield
