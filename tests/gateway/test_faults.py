@@ -90,7 +90,7 @@ def with_gateway(test: Callable[[Any, list[Any], Any], Awaitable[None]], **optio
 
 @pytest.mark.parametrize("end", ["client_gone", "failed: ZeroDivisionError"])
 def test_a_refused_request_that_comes_to_nothing_costs_no_connection(end: str) -> None:
-    """As many as there are connections: their clients go away, or a rule of the host fails, in the second fit."""
+    """As many as there are connections: the client goes away, or a callback fails, in the second fit."""
     in_fit, go = threading.Event(), threading.Event()
     state = {"behind": 0}
 

@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -219,6 +220,33 @@ def test_slow_heads_and_bodies_are_given_up() -> None:
         assert (answer.status, told["error"]["type"]) == (408, "invalid_request_error")
         assert front.ask("/v1/files", b"1").status == 200
     assert len(behind.seen) == 1
+
+
+def test_a_client_that_takes_nothing_keeps_no_connection() -> None:
+    """There is room for one: the next client is served although the first one's socket stays open."""
+    limits = {"max_connections": 1, "stall_seconds": 0.2, "idle_seconds": 1, "header_seconds": 1}
+    with (
+        recorder(lambda one: (200, {}, b"x" * 40_000_000)) as behind,
+        gateway(behind.address, limits=limits) as front,
+        socket.socket() as silent,
+    ):
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        place = urlsplit(front.address)
+        silent.connect((place.hostname, place.port))
+        silent.sendall(head("Host: localhost", method="GET", path="/v1/long"))
+        served = (_is_served(front) for _ in range(200))
+        assert next((True for one in served if one), False)
+
+
+def _is_served(front: Running) -> bool:
+    """Tell whether a client more is served; if not, give the gateway some time."""
+    try:
+        if front.ask("/health", method="GET").status == 200:
+            return True
+    except ConnectionError:  # closed before the request was read
+        pass
+    time.sleep(0.1)
+    return False
 
 
 def test_an_upload_that_pauses_is_given_up() -> None:

@@ -107,14 +107,22 @@ class _Server(uvicorn.Server):
 
 
 class _Connection(H11Protocol):
-    """A connection of a client, closed where it is one too many or the head of its request is slow."""
+    """A connection of a client.
+
+    It is closed where it is one too many or the head of its request is slow, and cut off where the client
+    takes nothing of what was written: a close waits until that is taken, which may be for ever.
+    """
 
     limits: Limits
     _timer: asyncio.TimerHandle | None = None
+    _look: asyncio.TimerHandle | None = None
+    _held_bytes = 0
+    """What was written and not taken, when it was looked at last; 0: the client may go on."""
 
     def connection_made(self, transport: Any) -> None:
         """Take a connection, or refuse it."""
         super().connection_made(transport)
+        self._look_later()
         if len(self.connections) > self.limits.max_connections:
             transport.write(_BUSY)
             transport.close()
@@ -129,7 +137,24 @@ class _Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._stop_timer()
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
         super().connection_lost(exc)
+
+    def _look_later(self) -> None:
+        self._look = self.loop.call_later(self.limits.stall_seconds, self._cut_off)
+
+    def _cut_off(self) -> None:
+        """Cut the connection off if nothing was taken since the last look, and nobody writes any more."""
+        transport: Any = self.transport
+        is_held = transport.is_closing() or self.flow.write_paused
+        held_bytes = transport.get_write_buffer_size() if is_held else 0
+        if held_bytes and held_bytes == self._held_bytes:
+            transport.abort()
+            return
+        self._held_bytes = held_bytes
+        self._look_later()
 
     @property
     def _waits(self) -> bool:
