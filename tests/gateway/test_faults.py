@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -117,11 +116,13 @@ def test_a_refused_request_that_comes_to_nothing_costs_no_connection(end: str) -
                 gone.set()
             else:
                 go.set()
-            with suppress(ZeroDivisionError):
-                await asked
+            said = await asked
             go.set()
-            if end == "client_gone":
-                assert lines[-1]["end"] == end
+            assert lines[-1]["end"] == end
+            if end != "client_gone":
+                told = json.loads(said[1]["body"])
+                assert (said[0]["status"], lines[-1]["status"]) == (500, 500)
+                assert told["error"]["type"] == "server_error"
         answer = await ask(app, "/v1/files", {})
         assert answer[0]["status"] == 200
 

@@ -162,6 +162,8 @@ class Exchange:
         self.record = Record(method=self._method, path=shown)
         self._call = read_path(shown, {name.decode("latin-1") for name, _ in self._headers})
         self._body_read = asyncio.Event()
+        self._has_begun = False
+        """Whether the head of an answer was sent, so that no other can be."""
         self._is_last = False
         """Whether the connection is closed behind the answer: nobody knows where its next request begins."""
 
@@ -172,7 +174,6 @@ class Exchange:
         try:
             await self._run()
         except Answered as error:
-            record.end, record.told = error.reason, error.told
             await self._answer(error)
         except _Broken:
             record.end = "upstream_failed"
@@ -182,6 +183,10 @@ class Exchange:
         except asyncio.CancelledError:
             record.end = "drained"  # the time that answers in progress had is over
             raise
+        except Exception as error:  # a fault of ours, or of what we stand on: who runs it has to find it
+            record.end = f"failed: {type(error).__name__}"
+            if not self._has_begun:
+                await self._answer(self._error(500, "this gateway failed with this request", record.end))
         else:
             record.end = "done"
 
@@ -363,7 +368,8 @@ class Exchange:
 
     async def _answer(self, error: Answered) -> None:
         """Answer in the place of an upstream."""
-        self.record.status = error.status
+        record = self.record
+        record.status, record.end, record.told = error.status, error.reason, error.told
         body = json.dumps(error.body).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         if error.status == 503:
@@ -375,9 +381,10 @@ class Exchange:
             body = b"" if self._method == "HEAD" else body
             await self._say({"type": "http.response.body", "body": body, "more_body": False})
         except _ClientGone:
-            self.record.end = "client_gone"
+            record.end = "client_gone"
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        self._has_begun = True
         await self._say({"type": "http.response.start", "status": status, "headers": headers})
 
     async def _say(self, message: dict[str, Any]) -> None:
