@@ -169,6 +169,21 @@ def test_other_machines_need_the_token() -> None:
     assert TOKEN not in json.dumps(lines)
 
 
+@pytest.mark.parametrize("token", [TOKEN, None])
+def test_a_token_in_an_odd_place_of_a_path_is_not_in_the_log(token: str | None) -> None:
+    """Where it does not count, it is still a secret: also for a gateway that asks for none."""
+    odd = [f"//t/{TOKEN}", f"/T/{TOKEN}", f"/%74/{TOKEN}", f"/t%2F{TOKEN}", f"/t//{TOKEN}", f"/v1/t/{TOKEN}"]
+    paths = [f"{one}/models" for one in odd] + ([f"/{TOKEN}/models"] if token else [f"/t/{TOKEN}/models"])
+    with recorder() as behind, gateway(behind.address, token=token) as front:
+        lines = []
+        for path in paths:
+            talk_raw(front, head("Host: localhost", "Connection: close", method="GET", path=path))
+            lines.append(front.line())
+        said = json.dumps(lines) + front.end()
+    assert TOKEN not in said
+    assert [one["path"].endswith("/models") for one in lines] == [True] * len(paths)
+
+
 def test_a_gateway_that_is_full_says_so_in_the_words_of_the_api() -> None:
     """And is not ready, until a request has its answer."""
     asked, free = threading.Event(), threading.Event()
