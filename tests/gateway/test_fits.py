@@ -257,6 +257,14 @@ def test_a_share_of_an_unknown_window_is_refused_with_what_to_write() -> None:
     assert [len(one.data["messages"]) < len(TALK) for one in behind.seen] == [True, False]
 
 
+def test_a_request_that_names_no_model_is_told_how_to_give_it_a_budget() -> None:
+    """The option stands there as it is written."""
+    with recorder() as behind, gateway(behind.address) as front:
+        answer = front.ask(PATHS["openai_chat"], {"messages": TALK})
+    assert (answer.status, behind.seen) == (400, [])
+    assert answer.data["error"]["message"].endswith(" --budget N")
+
+
 def test_rules_and_compact_and_policies_do_what_they_do_in_fit(tmp_path: Path) -> None:
     """The same messages as `fit` with the same options gives."""
     rows = "\n".join(f"row {number}: it is sunny in Utrecht" for number in range(60))

@@ -282,8 +282,8 @@ def _too_long(call: ApiCall, error: BudgetExceededError) -> Answered:
 
 def _answer_to(call: ApiCall, error: ContextError, model: str | None) -> Answered:
     if isinstance(error, ConfigurationError):
-        named = "" if model is None else f" {model}="
-        why = f"{error}. Give the gateway the tokens of this model: --budget{named}N"
+        named = "" if model is None else f"{model}="
+        why = f"{error}. Give the gateway the tokens of this model: --budget {named}N"
         return _invalid(call, why, "no_budget")
     if isinstance(error, ValueError):  # of what the client sent
         return _invalid(call, str(error), "invalid")
