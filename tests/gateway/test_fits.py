@@ -190,6 +190,21 @@ def test_a_compressed_request_that_cannot_be_read_is_refused(
     assert (answer.status, answer.data["type"], len(behind.seen)) == (status, "error", before)
 
 
+@pytest.mark.parametrize("wrong", [5, 0, 1.5, True, 10**25])
+@pytest.mark.parametrize("form", FORMS)
+def test_messages_that_are_none_are_an_error_of_the_client(
+    pair: tuple[Running, Recorder], form: str, wrong: float
+) -> None:
+    """In the words of the API, with the name of the key; nothing is sent."""
+    front, behind = pair
+    before = len(behind.seen)
+    answer = front.ask(PATHS[form], body_of(form) | {KEYS[form]: wrong})
+    assert (answer.status, len(behind.seen)) == (400, before)
+    kind = answer.data["error"]["status" if form == "gemini" else "type"]
+    assert kind == ("INVALID_ARGUMENT" if form == "gemini" else "invalid_request_error")
+    assert f"{KEYS[form]} must be a list" in answer.data["error"]["message"]
+
+
 @pytest.mark.parametrize("key", ["previous_response_id", "conversation"])
 def test_a_call_that_goes_on_from_the_servers_own_conversation_is_told_and_not_fitted(
     pair: tuple[Running, Recorder], key: str
@@ -240,6 +255,14 @@ def test_a_share_of_an_unknown_window_is_refused_with_what_to_write() -> None:
                 assert answer.data["error"]["type"] == "invalid_request_error"
     assert statuses == [400, 200, 200]
     assert [len(one.data["messages"]) < len(TALK) for one in behind.seen] == [True, False]
+
+
+def test_a_request_that_names_no_model_is_told_how_to_give_it_a_budget() -> None:
+    """The option stands there as it is written."""
+    with recorder() as behind, gateway(behind.address) as front:
+        answer = front.ask(PATHS["openai_chat"], {"messages": TALK})
+    assert (answer.status, behind.seen) == (400, [])
+    assert answer.data["error"]["message"].endswith(" --budget N")
 
 
 def test_rules_and_compact_and_policies_do_what_they_do_in_fit(tmp_path: Path) -> None:

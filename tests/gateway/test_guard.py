@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -168,6 +169,21 @@ def test_other_machines_need_the_token() -> None:
     assert TOKEN not in json.dumps(lines)
 
 
+@pytest.mark.parametrize("token", [TOKEN, None])
+def test_a_token_in_an_odd_place_of_a_path_is_not_in_the_log(token: str | None) -> None:
+    """Where it does not count, it is still a secret: also for a gateway that asks for none."""
+    odd = [f"//t/{TOKEN}", f"/T/{TOKEN}", f"/%74/{TOKEN}", f"/t%2F{TOKEN}", f"/t//{TOKEN}", f"/v1/t/{TOKEN}"]
+    paths = [f"{one}/models" for one in odd] + ([f"/{TOKEN}/models"] if token else [f"/t/{TOKEN}/models"])
+    with recorder() as behind, gateway(behind.address, token=token) as front:
+        lines = []
+        for path in paths:
+            talk_raw(front, head("Host: localhost", "Connection: close", method="GET", path=path))
+            lines.append(front.line())
+        said = json.dumps(lines) + front.end()
+    assert TOKEN not in said
+    assert [one["path"].endswith("/models") for one in lines] == [True] * len(paths)
+
+
 def test_a_gateway_that_is_full_says_so_in_the_words_of_the_api() -> None:
     """And is not ready, until a request has its answer."""
     asked, free = threading.Event(), threading.Event()
@@ -221,6 +237,49 @@ def test_slow_heads_and_bodies_are_given_up() -> None:
     assert len(behind.seen) == 1
 
 
+def test_a_client_that_takes_nothing_keeps_no_connection() -> None:
+    """There is room for one: the next client is served although the first one's socket stays open."""
+    limits = {"max_connections": 1, "stall_seconds": 0.2, "idle_seconds": 1, "header_seconds": 1}
+    with (
+        recorder(lambda one: (200, {}, b"x" * 40_000_000)) as behind,
+        gateway(behind.address, limits=limits) as front,
+        socket.socket() as silent,
+    ):
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        place = urlsplit(front.address)
+        silent.connect((place.hostname, place.port))
+        silent.sendall(head("Host: localhost", method="GET", path="/v1/long"))
+        served = (_is_served(front) for _ in range(200))
+        assert next((True for one in served if one), False)
+
+
+def _is_served(front: Running) -> bool:
+    """Tell whether a client more is served; if not, give the gateway some time."""
+    try:
+        if front.ask("/health", method="GET").status == 200:
+            return True
+    except ConnectionError:  # closed before the request was read
+        pass
+    time.sleep(0.1)
+    return False
+
+
+def test_an_upload_that_pauses_is_given_up() -> None:
+    """As many as there are calls, on a path that passes through; the next request is served."""
+    limits = {"max_calls": 2, "stall_seconds": 0.3}
+    with recorder() as behind, gateway(behind.address, limits=limits) as front, ExitStack() as stack:
+        place = urlsplit(front.address)
+        slow = []
+        for _ in range(2):
+            one = socket.create_connection((place.hostname, place.port or 0), timeout=20)
+            stack.enter_context(one)
+            one.sendall(head("Host: localhost", "Content-Length: 1000") + b"x")
+            slow.append(one)
+        assert [one.recv(12) for one in slow] == [b"HTTP/1.1 408"] * 2
+        assert [front.line()["end"] for _ in slow] == ["slow_body"] * 2
+        assert front.ask("/v1/files", b"1").status == 200
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_answers_in_progress_come_to_their_end(number: int) -> None:
     """New connections are refused meanwhile, and the process ends well."""
@@ -252,6 +311,14 @@ def test_a_signal_lets_answers_in_progress_come_to_their_end(number: int) -> Non
         connection.close()
         assert front.process.wait(30) == 0
         assert front.line()["end"] == "done"
+
+
+def test_a_signal_ends_a_gateway_that_has_just_said_its_address() -> None:
+    """Supervisors wait for that line, and nothing else."""
+    for _ in range(3):
+        with gateway("http://127.0.0.1:9") as front:
+            front.process.send_signal(signal.SIGTERM)
+            assert front.process.wait(20) == 0
 
 
 def _takes(front: Running) -> bool:

@@ -198,6 +198,17 @@ def test_an_answer_that_breaks_off_breaks_off_for_the_client() -> None:
         assert front.line()["end"] == "upstream_failed"
 
 
+def test_the_length_of_an_answer_that_comes_in_chunks_is_not_believed() -> None:
+    """RFC 9112, 6.3: the chunks are the body; a client that believed the length would get three bytes."""
+    reply = (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+    )
+    with loopback(_refuser(reply)) as address, gateway(address) as front:
+        answer = front.ask("/v1/files", b"1")
+        assert front.line()["end"] == "done"
+    assert (answer.status, answer.body, answer.headers.get("Content-Length")) == (200, b"hello", None)
+
+
 def _refuser(reply: bytes | None) -> type[JSONHandler]:
     class Odd(JSONHandler):
         def do_POST(self) -> None:
@@ -217,9 +228,10 @@ def _refuser(reply: bytes | None) -> type[JSONHandler]:
         (b"not HTTP at all\r\n\r\n", 502, "upstream_failed"),
         (b"", 502, "upstream_failed"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", 502, "upstream_failed"),
+        (b"HTTP/1.1 999 Odd\r\nContent-Length: 2\r\n\r\n{}", 502, "upstream_failed"),
         (None, 504, "upstream_silent"),
     ],
-    ids=["garbage", "nothing", "wrong length", "silence"],
+    ids=["garbage", "nothing", "wrong length", "no status", "silence"],
 )
 def test_an_upstream_that_does_not_answer_is_an_error_of_the_api(
     reply: bytes | None, status: int, end: str

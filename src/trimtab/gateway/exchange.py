@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from time import perf_counter
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -87,8 +88,18 @@ class _Answer:
             yield part
 
     async def aclose(self) -> None:
-        """Give the connection back, or close it where the answer is not at its end."""
-        await self._response.aclose()
+        """Give the connection back, or close it where the answer is not at its end.
+
+        It goes on where its caller is cancelled: a connection that is given back by half is lost for good.
+        """
+        closing = asyncio.ensure_future(self._response.aclose())
+        _CLOSING.add(closing)
+        closing.add_done_callback(_CLOSING.discard)
+        await asyncio.shield(closing)
+
+
+_CLOSING: set[asyncio.Future[None]] = set()
+"""What is in progress; an event loop itself keeps no task from being collected."""
 
 
 class _Watch:
@@ -148,10 +159,12 @@ class Exchange:
         self._path, self._token = self._guard.target(scope["raw_path"])
         query: bytes = scope["query_string"]
         self._target = self._path + (b"?" + query if query else b"")
-        shown = unquote(self._path.decode("latin-1"))
-        self.record = Record(method=self._method, path=shown)
-        self._call = read_path(shown, {name.decode("latin-1") for name, _ in self._headers})
+        self.record = Record(method=self._method, path=self._guard.shown(self._path))
+        path = unquote(self._path.decode("latin-1"))
+        self._call = read_path(path, {name.decode("latin-1") for name, _ in self._headers})
         self._body_read = asyncio.Event()
+        self._has_begun = False
+        """Whether the head of an answer was sent, so that no other can be."""
         self._is_last = False
         """Whether the connection is closed behind the answer: nobody knows where its next request begins."""
 
@@ -162,7 +175,6 @@ class Exchange:
         try:
             await self._run()
         except Answered as error:
-            record.end, record.told = error.reason, error.told
             await self._answer(error)
         except _Broken:
             record.end = "upstream_failed"
@@ -172,6 +184,10 @@ class Exchange:
         except asyncio.CancelledError:
             record.end = "drained"  # the time that answers in progress had is over
             raise
+        except Exception as error:  # a fault of ours, or of what we stand on: who runs it has to find it
+            record.end = f"failed: {type(error).__name__}"
+            if not self._has_begun:
+                await self._answer(self._error(500, "this gateway failed with this request", record.end))
         else:
             record.end = "done"
 
@@ -213,16 +229,24 @@ class Exchange:
             self._body_read.set()
             if length:
                 headers.append((b"content-length", b"0"))
-        async with _Watch(self._receive, self._body_read) as watch:
-            answer = await self._ask(upstream, headers, content)
+        async with _Watch(self._receive, self._body_read) as watch, AsyncExitStack() as answers:
+            answer = await self._ask(answers, upstream, headers, content)
             self._body_read.set()  # an upstream may answer before it has read all
             await self._pass_answer(answer, watch)
 
     async def _parts(self) -> AsyncIterator[bytes]:
-        """Give the body as it comes."""
+        """Give the body as it comes.
+
+        Raises:
+            Answered: A part of it did not come in time.
+        """
         more = True
         while more:
-            message = await self._receive()
+            try:
+                async with asyncio.timeout(self._limits.stall_seconds):
+                    message = await self._receive()
+            except TimeoutError:
+                raise self._slow_body() from None
             if message["type"] == "http.disconnect":
                 raise _ClientGone
             more = message.get("more_body", False)
@@ -234,14 +258,14 @@ class Exchange:
         fitted = await self._fit(await self._body())
         self._note(fitted)
         upstream = self._upstream(fitted.model)
-        async with _Watch(self._receive, self._body_read) as watch:
-            answer = await self._ask_fitted(upstream, fitted)
+        async with _Watch(self._receive, self._body_read) as watch, AsyncExitStack() as answers:
+            answer = await self._ask_fitted(answers, upstream, fitted)
             again = await self._fit_again(answer, fitted) if answer.status in _REFUSES else None
             if again is not None:
                 await answer.aclose()
                 fitted = again
                 self._note(fitted)
-                answer = await self._ask_fitted(upstream, fitted)
+                answer = await self._ask_fitted(answers, upstream, fitted)
             reader = BillReader(answer.header(b"content-type"), answer.header(b"content-encoding"))
             await self._pass_answer(answer, watch, reader)
         if answer.status < 300 and not fitted.call.counts:
@@ -265,8 +289,12 @@ class Exchange:
                     if self.record.body_bytes > most:
                         raise self._error(413, f"the body has more than {most:,} bytes", "too_large")
         except TimeoutError:
-            raise self._error(408, "the body did not come in time", "slow_body") from None
+            raise self._slow_body() from None
         return b"".join(parts)
+
+    def _slow_body(self) -> Answered:
+        self._is_last = True  # what comes of it later is no request
+        return self._error(408, "the body did not come in time", "slow_body")
 
     async def _fit(self, content: bytes) -> FittedCall:
         began, fits = perf_counter(), self._fits
@@ -298,18 +326,26 @@ class Exchange:
         self.record.upstream = found.api if found.models == "*" else f"{found.api}/{found.models}"
         return found
 
-    async def _ask_fitted(self, upstream: Upstream, fitted: FittedCall) -> _Answer:
+    async def _ask_fitted(self, answers: AsyncExitStack, upstream: Upstream, fitted: FittedCall) -> _Answer:
         host = self._upstreams.host(upstream)
         headers = for_upstream(self._headers, host=host, readable=True, decoded=fitted.is_changed)
         headers.append((b"content-length", b"%d" % len(fitted.content)))
         self.record.sent_bytes = len(fitted.content)
-        return await self._ask(upstream, headers, fitted.content)
+        return await self._ask(answers, upstream, headers, fitted.content)
 
-    async def _ask(self, upstream: Upstream, headers: Any, content: Any) -> _Answer:
+    async def _ask(self, answers: AsyncExitStack, upstream: Upstream, headers: Any, content: Any) -> _Answer:
+        """Ask an upstream; whatever comes then, its answer is closed with `answers`."""
         try:
-            return _Answer(await self._upstreams.ask(upstream, self._method, self._target, headers, content))
+            answer = _Answer(
+                await self._upstreams.ask(upstream, self._method, self._target, headers, content)
+            )
         except FAILURES as error:
             raise self._error(*failure_of(error)) from error
+        answers.push_async_callback(answer.aclose)
+        if not 200 <= answer.status <= 599:  # none that a server can send on
+            why = f"the upstream answered with the status {answer.status}, which nobody knows"
+            raise self._error(502, why, "upstream_failed")
+        return answer
 
     async def _fit_again(self, answer: _Answer, fitted: FittedCall) -> FittedCall | None:
         """Read why an upstream refused a request, and fit that otherwise; None: the answer is passed on."""
@@ -342,7 +378,8 @@ class Exchange:
 
     async def _answer(self, error: Answered) -> None:
         """Answer in the place of an upstream."""
-        self.record.status = error.status
+        record = self.record
+        record.status, record.end, record.told = error.status, error.reason, error.told
         body = json.dumps(error.body).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         if error.status == 503:
@@ -354,9 +391,10 @@ class Exchange:
             body = b"" if self._method == "HEAD" else body
             await self._say({"type": "http.response.body", "body": body, "more_body": False})
         except _ClientGone:
-            self.record.end = "client_gone"
+            record.end = "client_gone"
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        self._has_begun = True
         await self._say({"type": "http.response.start", "status": status, "headers": headers})
 
     async def _say(self, message: dict[str, Any]) -> None:

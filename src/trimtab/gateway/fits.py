@@ -12,6 +12,7 @@ from trimtab._shared.strict_json import dump, parse
 from trimtab.context import Context
 from trimtab.counting.baseline import usage_of
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, FormatError
+from trimtab.formats import get_format
 from trimtab.formats.api_answers import write_error, write_too_long
 from trimtab.formats.api_paths import FORMS, ApiCall
 from trimtab.gateway.encodings import EncodingError, decode
@@ -165,6 +166,7 @@ class Fits:
         """
         call, request = asked.call, asked.request
         bodies = self._bodies[call.form or "", self._pattern(asked)]
+        _check_messages(call, request)
         stored = bodies.stored_key(request)
         if stored is not None:  # the server goes on from messages that nobody here sees
             return replace(asked, told={"untouched": stored})
@@ -292,13 +294,25 @@ def _too_long(call: ApiCall, error: BudgetExceededError) -> Answered:
 
 def _answer_to(call: ApiCall, error: ContextError, model: str | None) -> Answered:
     if isinstance(error, ConfigurationError):
-        named = "" if model is None else f" {model}="
-        why = f"{error}. Give the gateway the tokens of this model: --budget{named}N"
+        named = "" if model is None else f"{model}="
+        why = f"{error}. Give the gateway the tokens of this model: --budget {named}N"
         return _invalid(call, why, "no_budget")
     if isinstance(error, ValueError):  # of what the client sent
         return _invalid(call, str(error), "invalid")
     told = write_error(call.api, 500, f"trimtab did not send this request: {error}")
     return Answered(500, told, f"failed: {type(error).__name__}")
+
+
+def _check_messages(call: ApiCall, request: Mapping[str, Any]) -> None:
+    """Refuse what cannot be read as messages by anybody.
+
+    Raises:
+        Answered: There are messages, and they are a number or true.
+    """
+    key = get_format(call.form or "").rules.body_key
+    held = request.get(key)
+    if not isinstance(held, str | list | dict | None):
+        raise _invalid(call, f"{key} must be a list, not {type(held).__name__}", "invalid")
 
 
 def _invalid(call: ApiCall, why: str, reason: str) -> Answered:

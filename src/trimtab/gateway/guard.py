@@ -10,7 +10,7 @@ import hmac
 import re
 from collections.abc import Collection
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from trimtab.errors import ConfigurationError
 from trimtab.gateway.headers import Headers, value_of
@@ -36,6 +36,11 @@ _ONCE = frozenset(
 
 _LEAVES = re.compile(rb"(?:/|%2f|\\|%5c)(?:\.|%2e){1,2}(?:/|%2f|\\|%5c|$)", re.I)
 """Leads out of the path of an upstream, however it is written."""
+
+
+_HIDDEN = "…"
+_MEANT = re.compile(r"(?i)(/t/+)[^/]+")
+"""A token that is not quite where it belongs: behind two slashes, in capitals, or where none is asked for."""
 
 
 class Refusal(NamedTuple):
@@ -80,6 +85,15 @@ class Guard:
             return raw_path, b""
         token, slash, rest = raw_path[len(TOKEN_PATH) :].partition(b"/")
         return slash + rest or b"/", token
+
+    def shown(self, path: bytes) -> str:
+        """Write a path for the log: decoded, and without what is a token or was meant to be one.
+
+        Args:
+            path: As the client wrote it, or without the token that stood where it belongs.
+        """
+        shown = _MEANT.sub(rf"\1{_HIDDEN}", unquote(path.decode("latin-1")))
+        return shown if self._token is None else shown.replace(self._token.decode(), _HIDDEN)
 
     def refuse(self, headers: Headers, path: bytes, token: bytes) -> Refusal | None:
         """Say why a request is not let through; None: it is.

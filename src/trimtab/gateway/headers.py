@@ -84,5 +84,7 @@ def for_client(headers: Headers, own: Headers, /) -> list[tuple[bytes, bytes]]:
         own: What the gateway adds.
     """
     gone = {*_HOP_BY_HOP, *names_for_connection(headers)}
+    if any(name.lower() == b"transfer-encoding" for name, _ in headers):
+        gone.add(b"content-length")  # it is not that of the body that was read (RFC 9112, 6.3)
     found = [(name, value) for name, value in headers if name.lower() not in gone]
     return [*((name, value) for name, value in found if not name.lower().startswith(OWN)), *own]

@@ -48,10 +48,10 @@ def serve(
     Raises:
         ConfigurationError: The port is taken, or other machines would reach a gateway without a token.
     """
-    with _listen(gateway, host, port) as place, _signals():
-        if ready is not None:
-            ready(_address(place))
-        _Server(gateway, gateway.limits).run(sockets=[place])
+    with _listen(gateway, host, port) as place:
+        server = _Server(gateway, _address(place), ready)
+        with _signals(server):
+            server.run(sockets=[place])
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def serve_in_thread(gateway: Gateway, /) -> Iterator[str]:
         gateway: What `make_app` made.
     """
     with _listen(gateway, "127.0.0.1", 0) as place:
-        server = _Server(gateway, gateway.limits)
+        server = _Server(gateway, _address(place), None)
         thread = threading.Thread(target=server.run, args=([place],), name="trimtab-gateway", daemon=True)
         thread.start()
         try:
@@ -97,9 +97,10 @@ def _address(place: socket.socket) -> str:
 
 
 class _Server(uvicorn.Server):
-    """A server that tells its gateway when it is to end."""
+    """A server that says when it can be asked, and tells its gateway when it is to end."""
 
-    def __init__(self, gateway: Gateway, limits: Limits) -> None:
+    def __init__(self, gateway: Gateway, address: str, ready: Callable[[str], object] | None) -> None:
+        limits = gateway.limits
         config: Any = uvicorn.Config(
             gateway,
             http=type("Connection", (_Connection,), {"limits": limits}),
@@ -117,7 +118,13 @@ class _Server(uvicorn.Server):
             timeout_graceful_shutdown=max(1, round(limits.drain_seconds)),
         )
         super().__init__(config)
-        self._gateway = gateway
+        self._gateway, self._address, self._ready = gateway, address, ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin, and say so: from here on a request is answered and a signal ends the process well."""
+        await super().startup(sockets)
+        if self._ready is not None and not self.should_exit:
+            self._ready(self._address)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end."""
@@ -126,14 +133,22 @@ class _Server(uvicorn.Server):
 
 
 class _Connection(H11Protocol):
-    """A connection of a client, closed where it is one too many or the head of its request is slow."""
+    """A connection of a client.
+
+    It is closed where it is one too many or the head of its request is slow, and cut off where the client
+    takes nothing of what was written: a close waits until that is taken, which may be for ever.
+    """
 
     limits: Limits
     _timer: asyncio.TimerHandle | None = None
+    _look: asyncio.TimerHandle | None = None
+    _held_bytes = 0
+    """What was written and not taken, when it was looked at last; 0: the client may go on."""
 
     def connection_made(self, transport: Any) -> None:
         """Take a connection, or refuse it."""
         super().connection_made(transport)
+        self._look_later()
         if len(self.connections) > self.limits.max_connections:
             transport.write(_BUSY)
             transport.close()
@@ -148,7 +163,24 @@ class _Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._stop_timer()
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
         super().connection_lost(exc)
+
+    def _look_later(self) -> None:
+        self._look = self.loop.call_later(self.limits.stall_seconds, self._cut_off)
+
+    def _cut_off(self) -> None:
+        """Cut the connection off if nothing was taken since the last look, and nobody writes any more."""
+        transport: Any = self.transport
+        is_held = transport.is_closing() or self.flow.write_paused
+        held_bytes = transport.get_write_buffer_size() if is_held else 0
+        if held_bytes and held_bytes == self._held_bytes:
+            transport.abort()
+            return
+        self._held_bytes = held_bytes
+        self._look_later()
 
     @property
     def _waits(self) -> bool:
@@ -174,12 +206,15 @@ class _Connection(H11Protocol):
 
 
 @contextmanager
-def _signals() -> Iterator[None]:
-    """End well by a signal: uvicorn raises it again once it has ended by it, which would kill the process."""
+def _signals(server: _Server) -> Iterator[None]:
+    """End well by a signal: uvicorn raises it again once it has ended by it, which would kill the process.
+
+    One that comes before uvicorn waits for it ends the server, too.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda number, frame: None)
+    before = signal.signal(signal.SIGTERM, server.handle_exit)
     try:
         with suppress(KeyboardInterrupt):
             yield

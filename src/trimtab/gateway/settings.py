@@ -110,7 +110,8 @@ class Limits:
         body_seconds: The time in which the body of a request that is fitted has to be there.
         connect_seconds: The time in which an upstream has to take a connection.
         answer_seconds: The longest silence of an upstream, before its answer and within.
-        stall_seconds: The longest time in which a client takes nothing of its answer.
+        stall_seconds: The longest time in which a client takes nothing of its answer, or sends nothing of a
+            body that it has begun.
         idle_seconds: How long a connection without a request stays open.
         drain_seconds: How long answers in progress may go on once the gateway is to end.
 
@@ -135,7 +136,7 @@ class Limits:
     answer_seconds: float = 600
     """The longest silence of an upstream, before its answer and within."""
     stall_seconds: float = 120
-    """The longest time in which a client takes nothing of its answer."""
+    """The longest time in which a client takes nothing of its answer, or sends nothing of a body."""
     idle_seconds: float = 75
     """How long a connection without a request stays open."""
     drain_seconds: float = 30
