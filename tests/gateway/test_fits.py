@@ -373,3 +373,59 @@ def test_what_a_gateway_sends_is_valid(pair: tuple[Running, Recorder]) -> None:
         body = {"model": CLAUDE, "max_tokens": 9, "messages": said[: 4 * turn + 3], "tools": tools}
         assert front.ask(PATHS["anthropic"], body).status == 200
         assert judge("anthropic", behind.seen[-1].data) == []
+
+
+def _narrow_for(key: str) -> Any:
+    """Refuse what is longer than 2,000 tokens to one key, and to nobody else; nobody is billed."""
+
+    def answer(one: Seen) -> tuple[int, dict[str, str], bytes]:
+        tokens = measure(one.data, format="anthropic").tokens
+        if key not in one.values("x-api-key") or one.values("anthropic-beta") or tokens <= 2_000:
+            return 200, {}, b"{}"
+        words = f"prompt is too long: {tokens} tokens > 2000 maximum"
+        error = {"type": "error", "error": {"type": "invalid_request_error", "message": words}}
+        return 400, {}, json.dumps(error).encode()
+
+    return answer
+
+
+@pytest.mark.parametrize("learn", [True, False])
+def test_a_window_that_a_provider_names_to_one_key_is_that_keys_alone(learn: bool) -> None:
+    """Another key, or the same one with a wider window, is sent whole; who was refused is not again.
+
+    Without learning the next request of that key is sent as if it were the first of all.
+    """
+    path, wide = PATHS["anthropic"], {"anthropic-beta": "a-1,context-1m-2025-08-07"}
+    narrow = {"x-api-key": "key-a"}
+    limits, sent = [], []
+    with recorder(_narrow_for("key-a")) as behind:
+        with gateway(behind.address, budgets={"*": "50k"}, learn=learn) as front:
+            for number, headers in enumerate((narrow, {"x-api-key": "key-b"}, {**narrow, **wide}, narrow)):
+                said = [{"role": "user", "content": f"Question {number}."}, *TALK[1:]]
+                body = {"model": CLAUDE, "max_tokens": 9, "messages": said}
+                before = len(behind.seen)
+                answer = front.ask(path, body, headers)
+                assert answer.status == 200
+                limits.append(int(answer.report["limit"]))
+                sent.append(len(behind.seen) - before)
+    assert limits[1:3] == [50_000, 50_000]
+    assert max(limits[0], limits[3]) <= 2_000
+    assert sent == [2, 1, 1, 1 if learn else 2]
+
+
+def test_thinking_that_one_key_may_not_send_stays_in_the_requests_of_another() -> None:
+    """Its signature is the account's own: what one is refused for, the other needs."""
+    thought = {"type": "thinking", "thinking": "Utrecht is near.", "signature": "c2lnbmVk"}
+    words = "messages.1.content.0: Invalid `signature` in `thinking` block"
+    error = {"type": "error", "error": {"type": "invalid_request_error", "message": words}}
+
+    def answer(one: Seen) -> tuple[int, dict[str, str], bytes]:
+        refuses = "key-a" in one.values("x-api-key") and b"signature" in one.body
+        return (400, {}, json.dumps(error).encode()) if refuses else (200, {}, b"{}")
+
+    said = [TALK[0], {"role": "assistant", "content": [thought, {"type": "text", "text": "Sun."}]}, TALK[-1]]
+    body = {"model": CLAUDE, "max_tokens": 9, "messages": said}
+    with recorder(answer) as behind, gateway(behind.address, budgets={"*": "50k"}) as front:
+        for key in ("key-a", "key-b", "key-a"):
+            assert front.ask(PATHS["anthropic"], body, {"x-api-key": key}).status == 200
+    assert [b"signature" in one.body for one in behind.seen] == [True, False, True, False]

@@ -14,7 +14,9 @@ from trimtab.counting.baseline import usage_of
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, FormatError
 from trimtab.formats.api_answers import write_error, write_too_long
 from trimtab.formats.api_paths import FORMS, ApiCall
+from trimtab.gateway.askers import Askers
 from trimtab.gateway.encodings import EncodingError, decode
+from trimtab.gateway.headers import Headers
 from trimtab.integrations.base import AdapterBudget, FitOptions, budget_given, clamped_strides
 from trimtab.integrations.bodies import Bodies
 from trimtab.integrations.chats import Sent
@@ -59,6 +61,8 @@ class FittedCall:
     """What is sent: the very bytes that came, where the request fits as it is."""
     text_bytes: int
     """The length of what came, without compression."""
+    asker: str | None = None
+    """Whose bills and refusals it is fitted by, as `Askers` names them; None: nobody's."""
     is_changed: bool = False
     told: Mapping[str, int | str | None]
     """What the report of the answer says: numbers and words of ours, never a text."""
@@ -104,6 +108,7 @@ class Fits:
         self, budgets: Mapping[str, AdapterBudget], *, learns: bool, max_bytes: int, options: FitOptions
     ) -> None:
         self._learns, self._max_bytes = learns, max_bytes
+        self._askers = Askers()
         asked: dict[str, AdapterBudget] = {"*": None, **budgets}
         # The longest pattern that a model has is the one that says most of it; a name says all.
         self._patterns = sorted(asked, key=lambda one: ("*" in one, -len(one)))
@@ -117,13 +122,17 @@ class Fits:
         self._met: set[tuple[str | None, str | None]] = set()
         """Forms and models that were fitted: the first fit of one may read a tokenizer from its files."""
 
-    def read(self, call: ApiCall, content: bytes, encoding: str, /) -> FittedCall:
+    def read(
+        self, call: ApiCall, content: bytes, encoding: str, /, headers: Headers = (), target: bytes = b""
+    ) -> FittedCall:
         """Read a request, as it is before it is fitted.
 
         Args:
             call: What is asked for.
             content: Its body, as it came.
             encoding: The header Content-Encoding.
+            headers: All of them, with names in small letters.
+            target: Path and query.
 
         Raises:
             Answered: It cannot be read.
@@ -131,7 +140,9 @@ class Fits:
         text, body = self._read(call, content, encoding)
         asked = FittedCall(call=call, model=None, body=body, content=content, text_bytes=len(text), told={})
         named = model_in(asked.request) or call.model
-        return replace(asked, model=None if named is None else named.removeprefix("models/"))
+        model = None if named is None else named.removeprefix("models/")
+        asker = self._askers.name(call, model, headers, target) if self._learns else None
+        return replace(asked, model=model, asker=asker)
 
     def is_quick(self, asked: FittedCall, /) -> bool:
         """Tell whether a fit takes so little that no other request waits for it to be felt.
@@ -157,7 +168,7 @@ class Fits:
         if stored is not None:  # the server goes on from messages that nobody here sees
             return replace(asked, told={"untouched": stored})
         try:
-            sent = bodies.fit_body(request, model=asked.model)
+            sent = bodies.fit_body(request, model=asked.model, asker=asked.asker)
         except BudgetExceededError as error:
             if call.counts:  # who asks how long a request is wants a number
                 return replace(asked, told={"untouched": "too_long"})
