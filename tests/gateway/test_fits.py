@@ -398,16 +398,17 @@ def test_a_window_that_a_provider_names_to_one_key_is_that_keys_alone(learn: boo
     path, wide = PATHS["anthropic"], {"anthropic-beta": "a-1,context-1m-2025-08-07"}
     narrow = {"x-api-key": "key-a"}
     limits, sent = [], []
-    with recorder(_narrow_for("key-a")) as behind:
-        with gateway(behind.address, budgets={"*": "50k"}, learn=learn) as front:
-            for number, headers in enumerate((narrow, {"x-api-key": "key-b"}, {**narrow, **wide}, narrow)):
-                said = [{"role": "user", "content": f"Question {number}."}, *TALK[1:]]
-                body = {"model": CLAUDE, "max_tokens": 9, "messages": said}
-                before = len(behind.seen)
-                answer = front.ask(path, body, headers)
-                assert answer.status == 200
-                limits.append(int(answer.report["limit"]))
-                sent.append(len(behind.seen) - before)
+    with ExitStack() as stack:
+        behind = stack.enter_context(recorder(_narrow_for("key-a")))
+        front = stack.enter_context(gateway(behind.address, budgets={"*": "50k"}, learn=learn))
+        for number, headers in enumerate((narrow, {"x-api-key": "key-b"}, {**narrow, **wide}, narrow)):
+            said = [{"role": "user", "content": f"Question {number}."}, *TALK[1:]]
+            body = {"model": CLAUDE, "max_tokens": 9, "messages": said}
+            before = len(behind.seen)
+            answer = front.ask(path, body, headers)
+            assert answer.status == 200
+            limits.append(int(answer.report["limit"]))
+            sent.append(len(behind.seen) - before)
     assert limits[1:3] == [50_000, 50_000]
     assert max(limits[0], limits[3]) <= 2_000
     assert sent == [2, 1, 1, 1 if learn else 2]
@@ -429,3 +430,28 @@ def test_thinking_that_one_key_may_not_send_stays_in_the_requests_of_another() -
         for key in ("key-a", "key-b", "key-a"):
             assert front.ask(PATHS["anthropic"], body, {"x-api-key": key}).status == 200
     assert [b"signature" in one.body for one in behind.seen] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("place", ["header", "query", "organization"])
+def test_what_one_key_is_billed_changes_nothing_for_another(place: str) -> None:
+    """Both begin alike; one is billed 2.4 times the count, the other is fitted as by a new gateway."""
+    words = {"header": "Authorization", "organization": "OpenAI-Organization"}
+
+    def answer(one: Seen) -> tuple[int, dict[str, str], bytes]:
+        tokens = round(2.4 * measure(one.data, format="openai_chat").tokens)
+        return 200, {}, json.dumps({"usage": {"prompt_tokens": tokens, "completion_tokens": 1}}).encode()
+
+    def ask(front: Running, key: str, turns: int) -> Any:
+        said = [{"role": "user", "content": "hi"}, *talk(turns)[1:]]
+        path = PATHS["openai_chat"] + (f"?key={key}" if place == "query" else "")
+        headers = {words[place]: key} if place in words else {}
+        return front.ask(path, {"model": "my-model", "messages": said}, headers).report
+
+    given: dict[str, Any] = {"budgets": {"*": "3k"}}
+    with recorder(answer) as behind, ExitStack() as stack:
+        front, new = (stack.enter_context(gateway(behind.address, **given)) for _ in range(2))
+        for turns in range(3, 6):
+            ask(front, "key-a", turns)
+        other, first, own = ask(front, "key-b", 9), ask(new, "key-b", 9), ask(front, "key-a", 9)
+    assert other == first
+    assert own["before"] > other["before"]  # whoever was billed is counted by that

@@ -200,10 +200,11 @@ class Bodies(ChatTrimmer[Any]):
 
     def _call(self, body: Mapping[str, Any], request: Request, model: str | None, asker: str | None) -> _Call:
         """Find the conversation of a call, and how much the server puts before it."""
-        chat, name = self._chats.find(request.messages, self._model(model)), None
+        chat, name = self._chats.find(request.messages, self._model(model), asker), None
         if self._held_key is not None and _has(body, self._held_key):
             name = str(body[self._held_key])
-            if self.held.asks(name):
+            name = f"{asker} {name}" if asker else name
+            if asker is not None and self.held.asks(name):
                 warnings.warn(
                     f"{self._held_key}={name!r:.200}: the server puts content before the messages that nobody"
                     " here sees. This call is fitted without it; how large it is is known from what the call"

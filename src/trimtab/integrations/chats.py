@@ -132,8 +132,8 @@ class Mark(NamedTuple):
 class Chat:
     """What is known of one conversation, or of all that begin alike."""
 
-    opening: tuple[str, str]
-    """Its model, and its first message that is no system text."""
+    opening: tuple[str, str, str]
+    """Who asks, its model, and its first message that is no system text."""
     baseline: TotalBaseline | None
     """Its counter; None: the caller's own counter, which records no bill."""
     before: TotalBaseline | None = None
@@ -247,16 +247,20 @@ class Chats:
         self._format, self._new_baseline = format, new_baseline
         self._latest: OrderedDict[int, Chat] = OrderedDict()
         """By identity, those asked for last at the end."""
-        self._by_opening: dict[tuple[str, str], list[Chat]] = {}
+        self._by_opening: dict[tuple[str, str, str], list[Chat]] = {}
         self._lock = threading.Lock()
 
-    def find(self, messages: Sequence[Any], model: str | None) -> Chat:
+    def find(self, messages: Sequence[Any], model: str | None, asker: str | None = "") -> Chat:
         """Return what is known of the conversation of a call.
 
         Args:
             messages: Those of the call.
             model: Who is asked.
+            asker: Who asks, where one client serves several: nobody is counted by the bills of another. None:
+                nothing is known of it, or remembered.
         """
+        if asker is None:
+            return Chat(("", "", ""), self._new_baseline(model))
         keys: dict[int, str] = {}
 
         def key(place: int) -> str:
@@ -267,7 +271,7 @@ class Chats:
         roles = (mapping_of(one).get("role") for one in messages)
         first = next((at for at, role in enumerate(roles) if role not in SYSTEM_ROLES), -1)
         last = len(messages) - 1
-        opening = (model or "", key(first) if first >= 0 else "")
+        opening = (asker, model or "", key(first) if first >= 0 else "")
         with self._lock:
             known = [*self._by_opening.get(opening, ())]
         root = next((chat for chat in known if not chat.marks), None)
