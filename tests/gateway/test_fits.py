@@ -455,3 +455,40 @@ def test_what_one_key_is_billed_changes_nothing_for_another(place: str) -> None:
         other, first, own = ask(front, "key-b", 9), ask(new, "key-b", 9), ask(front, "key-a", 9)
     assert other == first
     assert own["before"] > other["before"]  # whoever was billed is counted by that
+
+
+def test_what_clients_name_is_told_in_reports_and_never_on_standard_error() -> None:
+    """A pipe that nobody reads would be full of it one day, and who writes into that waits for ever.
+
+    Contents on the server, a second attempt, and bills in shapes that nobody knows.
+    """
+    words = {"type": "error", "error": {"message": "prompt is too long: 9000 tokens > 700 maximum"}}
+    usages: Iterator[Any] = iter([{"promptTokenCount": -5}, {"promptTokenCount": "x"}, {}])
+
+    def answer(one: Seen) -> tuple[int, dict[str, str], bytes]:
+        if "messages" in one.target:
+            is_long = len(one.data["messages"]) > 9
+            return (400 if is_long else 200), {}, json.dumps(words if is_long else {}).encode()
+        return 200, {}, json.dumps({"usageMetadata": next(usages)}).encode()
+
+    with recorder(answer) as behind, gateway(behind.address, budgets={"*": "50k"}) as front:
+        for number in range(3):
+            body = {**body_of("gemini", TALK[-1:]), "cachedContent": f"cachedContents/{number}"}
+            assert front.ask(PATHS["gemini"], body).report["held"] == "unknown"
+        assert "again" in front.ask(PATHS["anthropic"], body_of("anthropic")).report
+        for _ in range(4):
+            front.line()
+        assert front.end() == ""
+
+
+def test_content_on_the_server_has_the_size_that_a_bill_told_of_it() -> None:
+    """To the key whose bill it was; another may not even ask for it."""
+    usage = {"promptTokenCount": 5_000, "cachedContentTokenCount": 4_900}
+    said = json.dumps({"usageMetadata": usage}).encode()
+    body = {**body_of("gemini", TALK[-1:]), "cachedContent": "cachedContents/1"}
+    with recorder(lambda one: (200, {}, said)) as behind, gateway(behind.address) as front:
+        told = [
+            front.ask(PATHS["gemini"], body, {"x-goog-api-key": key}).report.get("held")
+            for key in ("key-a", "key-a", "key-b")
+        ]
+    assert told == ["unknown", None, "unknown"]

@@ -226,12 +226,13 @@ class Fits:
         """
         if usage is None:
             return None
-        if self._learns and fitted.sent is not None:
-            fitted.sent.record(usage)
         try:
-            return usage_of(usage).input_tokens
+            billed = usage_of(usage).input_tokens
         except ConfigurationError:  # it is in no shape that is known
             return None
+        if self._learns and fitted.sent is not None:
+            fitted.sent.record(usage)
+        return billed
 
 
 class _Refusal(Exception):
@@ -249,7 +250,9 @@ def _bodies_of(budget: AdapterBudget, *, learns: bool, options: FitOptions) -> I
         steady = given.pop("steady", True)
         given["strategy"] = clamped_strides(ratio_of(steady) if steady else 1.0)
     for form in FORMS:
-        yield form, Bodies(budget, format=form, retry_overflow=True, on_fitted=None, options=given)
+        bodies = Bodies(budget, format=form, retry_overflow=True, on_fitted=None, options=given)
+        bodies.warns = False  # a write to a pipe that nobody reads would stop all requests
+        yield form, bodies
 
 
 def _report_of(sent: Sent, *, is_changed: bool) -> dict[str, int | str | None]:
@@ -257,9 +260,10 @@ def _report_of(sent: Sent, *, is_changed: bool) -> dict[str, int | str | None]:
     fitted = sent.fitted
     assert fitted is not None
     settlement = fitted.settlement
+    held = {"held": "unknown"} if sent.holds_unknown else {}
     if not is_changed:
         tokens = settlement.tokens
-        return {"before": tokens, "after": tokens, "limit": settlement.limit_tokens, "evicted": 0}
+        return {"before": tokens, "after": tokens, "limit": settlement.limit_tokens, "evicted": 0, **held}
     try:
         report = fitted.count_all()
     except ContextError:  # of what is not sent: its size is not known, and nobody needs it
@@ -271,6 +275,7 @@ def _report_of(sent: Sent, *, is_changed: bool) -> dict[str, int | str | None]:
         "limit": settlement.limit_tokens,
         "evicted": report.evicted_message_count,
         "changed": report.changed_message_count,
+        **held,
     }
     if reasons:
         told["reason"] = reasons.most_common(1)[0][0]

@@ -77,6 +77,9 @@ class Bodies(ChatTrimmer[Any]):
         self._chats = Chats(self._format, self._new_baseline)
         self.held = Held()
         """The size of what the server puts before the messages of a call, if it was reported."""
+        self.warns = True
+        """Whether warnings and the log tell of a call what its programmer should know. A server that fits the
+        calls of others tells them in its answers: what they write must not fill a pipe that nobody reads."""
 
     def fit_body(self, body: Mapping[str, Any], *, model: str | None, asker: str | None = "") -> Sent:
         """Return a body that fits.
@@ -204,7 +207,7 @@ class Bodies(ChatTrimmer[Any]):
         if self._held_key is not None and _has(body, self._held_key):
             name = str(body[self._held_key])
             name = f"{asker} {name}" if asker else name
-            if asker is not None and self.held.asks(name):
+            if self.warns and self.held.asks(name):
                 warnings.warn(
                     f"{self._held_key}={name!r:.200}: the server puts content before the messages that nobody"
                     " here sees. This call is fitted without it; how large it is is known from what the call"
@@ -297,7 +300,7 @@ class Bodies(ChatTrimmer[Any]):
         note_left_out(fitted, call.left_out)
         self._note_missing(fitted, self._name_of(self._model(call.model)))
         if why is not None:
-            note_in(fitted, why)
+            note_in(fitted, why, logs=self.warns)
         yield from self._tell(fitted)
         request = call.request
         kept = Kept.of(fitted, places, request.messages)

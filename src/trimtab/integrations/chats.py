@@ -379,6 +379,11 @@ class Sent:
     held: tuple[str, Held] | None = None
     """The name of what the server puts before the messages, and who knows its size."""
 
+    @property
+    def holds_unknown(self) -> bool:
+        """Whether the server puts before the messages what nobody has told the size of."""
+        return self.held is not None and self.held[1].tokens(self.held[0]) is None
+
     def take_refusal(self, tokens: int | None) -> bool:
         """Take in what a refusal says the call has, as a bill; tells whether anything was learned from it."""
         if tokens is None or self.chat is None or self.counter is None:

@@ -176,15 +176,17 @@ def room_after(refusal: Refusal, counted_tokens: int, *, is_taught: bool) -> int
     return room if room > 0 else counted_tokens * limit // known
 
 
-def note_in(fitted: Fitted[Any], refusal: Refusal) -> None:
+def note_in(fitted: Fitted[Any], refusal: Refusal, *, logs: bool = True) -> None:
     """Tell in a report, and in the log, what happened to a call.
 
     Args:
         fitted: What is sent in its place.
         refusal: Why the provider refused what was sent first.
+        logs: Whether the log is told.
     """
     said = _say(refusal)
-    _log.warning("%s", said)
+    if logs:
+        _log.warning("%s", said)
     add_note(fitted, said)
 
 
