@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import sys
+import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -19,6 +21,7 @@ from tests.judge import judge
 from trimtab import fit
 from trimtab.counting import measure
 from trimtab.formats import read_refusal
+from trimtab.gateway import Upstream, make_app
 
 CLAUDE = "claude-opus-4-5"
 TALK = talk(30)
@@ -492,3 +495,81 @@ def test_content_on_the_server_has_the_size_that_a_bill_told_of_it() -> None:
             for key in ("key-a", "key-a", "key-b")
         ]
     assert told == ["unknown", None, "unknown"]
+
+
+async def _ask_in_process(app: Any, body: Any) -> None:
+    """Ask an application as a server does."""
+    raw = json.dumps(body).encode()
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": PATHS["openai_chat"],
+        "raw_path": PATHS["openai_chat"].encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-length", b"%d" % len(raw))],
+    }
+    messages = iter([{"type": "http.request", "body": raw, "more_body": False}])
+    statuses = []
+
+    async def receive() -> Any:
+        return next(messages, None) or await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        statuses.append(message.get("status"))
+
+    await app(scope, receive, send)
+    assert statuses[0] == 200
+
+
+async def _end(_: Any = None) -> Any:
+    """Say that the server ends."""
+    return {"type": "lifespan.shutdown"}
+
+
+def _waits(address: str, bodies: list[Any], **options: Any) -> list[bool]:
+    """Tell of each request whether its texts were counted where all streams wait."""
+    threads: set[int] = set()
+
+    def count_words(text: str) -> int:
+        threads.add(threading.get_ident())
+        return len(text.split()) + 1
+
+    async def ask_all() -> list[bool]:
+        upstream = Upstream(api="openai", url=address)
+        app = make_app([upstream], budgets={"*": 9_000}, counter=count_words, **options)
+        found = []
+        for body in bodies:
+            threads.clear()
+            await _ask_in_process(app, {"model": "gpt-4o", **body})
+            found.append(threading.get_ident() in threads)
+        await app({"type": "lifespan"}, _end, _end)
+        return found
+
+    return asyncio.run(ask_all())
+
+
+def _new_talk(number: int) -> dict[str, Any]:
+    """Write a conversation whose texts nobody has counted yet."""
+    return {"messages": [{**one, "content": f"{number}: {one['content']}"} for one in TALK]}
+
+
+def test_only_small_plain_fits_of_a_known_model_are_made_where_all_streams_wait() -> None:
+    """By bytes and by pieces; the first of a model, rules and compact take longer."""
+    many = {"messages": [{"role": "user", "content": f"number {number}"} for number in range(1_000)]}
+    long = {"messages": [{"role": "user", "content": "word " * 8_900 + "w" * 100_000}]}
+    with recorder() as behind:
+        bodies = [{}, _new_talk(1), _new_talk(2), many, long, _new_talk(3)]
+        assert _waits(behind.address, bodies) == [False, False, True, False, False, True]
+        for options in ({"compact": True}, {"rules": ["Answer in Dutch."]}):
+            bodies = [_new_talk(4), _new_talk(5)]
+            assert _waits(behind.address, bodies, **options) == [False, False]
+
+
+def test_a_name_of_a_model_that_is_none_is_refused_at_once(pair: tuple[Running, Recorder]) -> None:
+    """Names are looked up and remembered, and clients choose them."""
+    front, behind = pair
+    before = len(behind.seen)
+    for length, status in ((256, 200), (257, 400), (100_000, 400)):
+        body = {"model": "m" * length, "messages": TALK[-1:]}
+        assert front.ask(PATHS["openai_chat"], body).status == status
+    assert len(behind.seen) == before + 1

@@ -24,9 +24,14 @@ from trimtab.integrations.recovery import refusal_in
 from trimtab.models import model_in
 from trimtab.strategies.door import ratio_of
 
-MOST_QUICK_BYTES = 256 * 2**10
-"""A fit of so much takes 2 to 3 ms (2026-11-29, two cores); a thread of its own costs a part of one."""
+MOST_QUICK_BYTES = 64 * 2**10
+"""A fit of so much takes 3 to 5 ms (2026-11-29, two busy cores); a thread of its own costs a part of one."""
 
+MOST_QUICK_OBJECTS = 300
+"""Objects of JSON in a body that is quick: 6,500 messages of a word took 170 ms."""
+
+MOST_NAME_CHARS = 256
+"""Of the name of a model: names like it are looked for in tables, and one of 100 kB took 200 ms."""
 
 MOST_MODELS = 1_000
 """Names of models that are remembered; clients choose them."""
@@ -61,6 +66,8 @@ class FittedCall:
     """What is sent: the very bytes that came, where the request fits as it is."""
     text_bytes: int
     """The length of what came, without compression."""
+    objects: int = 0
+    """About how many objects of JSON it has: messages, their parts, and tools."""
     asker: str | None = None
     """Whose bills and refusals it is fitted by, as `Askers` names them; None: nobody's."""
     is_changed: bool = False
@@ -119,6 +126,8 @@ class Fits:
         }
         self._slow = {pattern for pattern in asked if isinstance(budget_given(asked[pattern]), Context)}
         """Whose policies may ask a summarizer, that is: a network."""
+        self._reads_texts = bool(options.get("compact") or options.get("rules"))
+        """Whether options read texts beyond those that are counted: up to 380 ms for 250 kB."""
         self._met: set[tuple[str | None, str | None]] = set()
         """Forms and models that were fitted: the first fit of one may read a tokenizer from its files."""
 
@@ -138,9 +147,20 @@ class Fits:
             Answered: It cannot be read.
         """
         text, body = self._read(call, content, encoding)
-        asked = FittedCall(call=call, model=None, body=body, content=content, text_bytes=len(text), told={})
+        asked = FittedCall(
+            call=call,
+            model=None,
+            body=body,
+            content=content,
+            text_bytes=len(text),
+            objects=text.count(b"{"),
+            told={},
+        )
         named = model_in(asked.request) or call.model
         model = None if named is None else named.removeprefix("models/")
+        if model is not None and len(model) > MOST_NAME_CHARS:
+            why = f"the name of the model has more than {MOST_NAME_CHARS} characters: {model:.50}…"
+            raise _invalid(call, why, "invalid")
         asker = self._askers.name(call, model, headers, target) if self._learns else None
         return replace(asked, model=model, asker=asker)
 
@@ -150,8 +170,10 @@ class Fits:
         Args:
             asked: As it was read.
         """
-        met = (asked.call.form, asked.model) in self._met
-        return met and asked.text_bytes <= MOST_QUICK_BYTES and self._pattern(asked) not in self._slow
+        if self._reads_texts or (asked.call.form, asked.model) not in self._met:
+            return False
+        is_small = asked.text_bytes <= MOST_QUICK_BYTES and asked.objects <= MOST_QUICK_OBJECTS
+        return is_small and self._pattern(asked) not in self._slow
 
     def fit(self, asked: FittedCall, /) -> FittedCall:
         """Fit a request.
@@ -178,10 +200,10 @@ class Fits:
         except Exception as error:
             told = write_error(call.api, 500, "trimtab failed to fit this request, and did not send it")
             raise Answered(500, told, f"failed: {type(error).__name__}") from error
-        if len(self._met) < MOST_MODELS:
-            self._met.add((call.form, asked.model))
         if sent.fitted is None:
             return replace(asked, told={"untouched": "no_messages"})
+        if len(self._met) < MOST_MODELS:  # with messages: before these, no tokenizer was needed
+            self._met.add((call.form, asked.model))
         return replace(asked, bodies=bodies).with_request(sent, is_changed=sent.body != request)
 
     def _pattern(self, asked: FittedCall) -> str:
