@@ -158,3 +158,17 @@ def test_a_log_that_nobody_reads_stops_no_request() -> None:
         path = "/v1/files/" + "x" * 300
         statuses = {front.ask(path, method="GET").status for _ in range(250)}
     assert (statuses, len(behind.seen)) == ({200}, 250)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "localhost"])
+def test_each_address_of_the_loopback_is_one_to_listen_on(host: str) -> None:
+    """Programs ask by it; a page's own name that leads there (DNS rebinding) is still refused."""
+    with (
+        recorder() as behind,
+        served("--upstream", f"openai={behind.address}", "--listen", f"{host}:0") as front,
+    ):
+        statuses = [
+            front.ask("/v1/chat/completions", chat(), headers).status
+            for headers in ({}, {"Host": "page.example"}, {"Origin": "http://127.0.0.2.page.example"})
+        ]
+    assert statuses == [200, 421, 403]
