@@ -325,3 +325,19 @@ def test_a_proxy_that_cannot_be_asked_is_an_error_at_the_start(
         make_app([Upstream(api="openai", url="https://upstream.example/v1")])
     assert "secret" not in str(told.value)
     make_app([Upstream(api="openai", url="https://inner.example/v1")])
+
+
+def test_a_host_and_a_path_in_any_letters_are_asked_as_browsers_ask_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By RFC 3490 and RFC 3986; the value for this host is Python's own documentation's."""
+    with recorder() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.address)
+        monkeypatch.setenv("no_proxy", "")
+        with gateway("http://pyth\u00f6n.org/\u00e9 x/v1") as front:
+            assert front.ask("/v1/files", {}).status == 200
+    (seen,) = proxy.seen
+    assert seen.target == "http://xn--pythn-mua.org:80/%C3%A9%20x/v1/files"
+    assert seen.values("host") == ["xn--pythn-mua.org"]
+    with pytest.raises(ConfigurationError, match="no name of a host"):
+        Upstream(api="openai", url="http://" + "\u00f6" * 300)

@@ -116,7 +116,7 @@ class Guard:
         return None
 
     def _is_ours(self, name: str) -> bool:
-        """Tell whether a name is this machine's: an address of the loopback is nobody else's, as names may be."""
+        """Tell whether a name is this machine's; a name of a page may lead here, an address of it cannot."""
         return name in self._hosts or is_loopback(name)
 
     def _is_own(self, origin: str) -> bool:
