@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import json
 import sys
@@ -573,3 +574,28 @@ def test_a_name_of_a_model_that_is_none_is_refused_at_once(pair: tuple[Running, 
         body = {"model": "m" * length, "messages": TALK[-1:]}
         assert front.ask(PATHS["openai_chat"], body).status == status
     assert len(behind.seen) == before + 1
+
+
+def test_no_message_of_a_conversation_is_kept_behind_its_request() -> None:
+    """Where it was cut is known by a hash of the message there: a picture in it would stay for days."""
+    words = "nobody else has this text"
+    said = [{**one, "content": [{"type": "text", "text": f"{words}: {one['content']}"}]} for one in TALK]
+
+    async def ask_twice(address: str) -> int:
+        app = make_app([Upstream(api="openai", url=address)], budgets={"*": 1_000})
+        for count_of in (len(said), len(said) - 2):
+            await _ask_in_process(app, {"model": "gpt-4o", "messages": said[:count_of]})
+        said.clear()
+        gc.collect()
+        found = sum(words in str(one) for one in gc.get_objects() if _holds_parts(one))
+        await app({"type": "lifespan"}, _end, _end)
+        return found
+
+    with recorder() as behind:
+        kept = asyncio.run(ask_twice(behind.address))
+        assert len(behind.seen[0].data["messages"]) < len(TALK)
+    assert kept == 0
+
+
+def _holds_parts(one: object) -> bool:
+    return type(one) is list and len(one) == 1 and type(one[0]) is dict and "text" in one[0]

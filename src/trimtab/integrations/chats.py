@@ -136,6 +136,8 @@ class Chat:
     """Who asks, its model, and its first message that is no system text."""
     baseline: TotalBaseline | None
     """Its counter; None: the caller's own counter, which records no bill."""
+    form: Format
+    """The wire form of its messages."""
     before: TotalBaseline | None = None
     """Its counter before the latest bill, while no other bill confirms that one."""
     doubts: bool = False
@@ -150,8 +152,8 @@ class Chat:
     """What the latest bill was for."""
     cut: int = 0
     """Where the last call was cut; 0: nowhere."""
-    at_cut: Any = None
-    """The first message after the cut: with it, the conversation is recognized later."""
+    at_cut: str = ""
+    """The key of the first message after the cut: with it, the conversation is recognized later."""
     texts: dict[tuple[int, Path, int], str] = field(default_factory=dict)
     """The texts of cut results, by message, place in it, and the hash of the whole text."""
 
@@ -187,7 +189,9 @@ class Chat:
 
     def plan(self, messages: Sequence[Any]) -> int:
         """Return the earliest place to cut a call; 0: wherever it fits."""
-        goes_on = len(messages) > self.cut and messages[self.cut] == self.at_cut
+        if not self.cut:
+            return 0
+        goes_on = len(messages) > self.cut and self._key(messages[self.cut]) == self.at_cut
         return self.cut if goes_on else 0
 
     def learn(self, messages: Sequence[Any], fitted: Fitted[Any], kept: Kept) -> None:
@@ -199,8 +203,11 @@ class Chat:
         left = (place for place in range(kept.cut - 1, -1, -1) if place not in stay)
         cut = next((place + 1 for place in left if rows[place].reason == "over_limit"), 0)
         if 0 < cut < len(messages):
-            self.cut, self.at_cut = cut, messages[cut]
+            self.cut, self.at_cut = cut, self._key(messages[cut])
             self.texts = {place: text for place, text in tuple(self.texts.items()) if place[0] >= cut}
+
+    def _key(self, message: Any) -> str:
+        return _key_of(mapping_of(message), self.form)
 
     def take_bill(self, tokens: int, sent: Sent) -> None:
         """Record the bill of a call, less the content on the server."""
@@ -260,7 +267,7 @@ class Chats:
                 nothing is known of it, or remembered.
         """
         if asker is None:
-            return Chat(("", "", ""), self._new_baseline(model))
+            return Chat(("", "", ""), self._new_baseline(model), self._format)
         keys: dict[int, str] = {}
 
         def key(place: int) -> str:
@@ -276,7 +283,7 @@ class Chats:
             known = [*self._by_opening.get(opening, ())]
         root = next((chat for chat in known if not chat.marks), None)
         # Outside the lock: a tokenizer may have to be read from its files.
-        root = Chat(opening, self._new_baseline(model)) if root is None else root
+        root = Chat(opening, self._new_baseline(model), self._format) if root is None else root
         marks = tuple(Mark(place, key(place)) for place in range(last, max(first, last - 2), -1))
         found, is_whole = _known_by(known, key, last)
         with self._lock:
