@@ -66,7 +66,19 @@ def test_what_cannot_be_served_is_refused_at_once(given: tuple[str, ...], words:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [('budgte = "8k"', "budgte is not an option of this command; did you mean budget?"), ("=", "--config")],
+    [
+        ('budgte = "8k"', "budgte is not an option of this command; did you mean budget?"),
+        ("=", "--config"),
+        ('quiet = "no"', "quiet must be true or false, not 'no'"),
+        ("learn = 0", "learn must be true or false, not 0"),
+        ("token = true", "token must be a text or a whole number, not True"),
+        ("drain = -1.5", "above 0"),
+        ("drain = false", "drain must be a text or a whole number, not False"),
+        ("budget = 0.8", 'budget must be a text such as "80%", not 0.8'),
+        ('[budget]\n"gpt-*" = 0.8', 'budget.gpt-* must be a text such as "80%", not 0.8'),
+        ("listen = [1]", "listen must be a text or a whole number, not [1]"),
+        ('upstream = "openai"', "API=URL"),
+    ],
 )
 def test_a_file_of_options_is_checked(tmp_path: Path, text: str, words: str) -> None:
     """A key that is no option is not passed over."""
@@ -158,3 +170,27 @@ def test_a_log_that_nobody_reads_stops_no_request() -> None:
         path = "/v1/files/" + "x" * 300
         statuses = {front.ask(path, method="GET").status for _ in range(250)}
     assert (statuses, len(behind.seen)) == ({200}, 250)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "localhost"])
+def test_each_address_of_the_loopback_is_one_to_listen_on(host: str) -> None:
+    """Programs ask by it; a page's own name that leads there (DNS rebinding) is still refused."""
+    with (
+        recorder() as behind,
+        served("--upstream", f"openai={behind.address}", "--listen", f"{host}:0") as front,
+    ):
+        statuses = [
+            front.ask("/v1/chat/completions", chat(), headers).status
+            for headers in ({}, {"Host": "page.example"}, {"Origin": "http://127.0.0.2.page.example"})
+        ]
+    assert statuses == [200, 421, 403]
+
+
+@pytest.mark.parametrize(("budget", "limit"), [('"500"', 500), ("500", 500), ('["2k", "gpt-4o=500"]', 500)])
+def test_one_value_of_a_file_needs_no_list(tmp_path: Path, budget: str, limit: int) -> None:
+    """Nor does a number need quotes."""
+    path = tmp_path / "gateway.toml"
+    with recorder() as behind:
+        path.write_text(f'budget = {budget}\nupstream = "openai={behind.address}"\ndrain = 1.5\n')
+        with served("--config", path) as front:
+            assert front.ask("/v1/chat/completions", chat()).report["limit"] == limit

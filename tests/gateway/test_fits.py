@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import gzip
 import json
 import sys
+import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -19,6 +22,7 @@ from tests.judge import judge
 from trimtab import fit
 from trimtab.counting import measure
 from trimtab.formats import read_refusal
+from trimtab.gateway import Upstream, make_app
 
 CLAUDE = "claude-opus-4-5"
 TALK = talk(30)
@@ -396,3 +400,225 @@ def test_what_a_gateway_sends_is_valid(pair: tuple[Running, Recorder]) -> None:
         body = {"model": CLAUDE, "max_tokens": 9, "messages": said[: 4 * turn + 3], "tools": tools}
         assert front.ask(PATHS["anthropic"], body).status == 200
         assert judge("anthropic", behind.seen[-1].data) == []
+
+
+def _narrow_for(key: str) -> Any:
+    """Refuse what is longer than 2,000 tokens to one key, and to nobody else; nobody is billed."""
+
+    def answer(one: Seen) -> tuple[int, dict[str, str], bytes]:
+        tokens = measure(one.data, format="anthropic").tokens
+        if key not in one.values("x-api-key") or one.values("anthropic-beta") or tokens <= 2_000:
+            return 200, {}, b"{}"
+        words = f"prompt is too long: {tokens} tokens > 2000 maximum"
+        error = {"type": "error", "error": {"type": "invalid_request_error", "message": words}}
+        return 400, {}, json.dumps(error).encode()
+
+    return answer
+
+
+@pytest.mark.parametrize("learn", [True, False])
+def test_a_window_that_a_provider_names_to_one_key_is_that_keys_alone(learn: bool) -> None:
+    """Another key, or the same one with a wider window, is sent whole; who was refused is not again.
+
+    Without learning the next request of that key is sent as if it were the first of all.
+    """
+    path, wide = PATHS["anthropic"], {"anthropic-beta": "a-1,context-1m-2025-08-07"}
+    narrow = {"x-api-key": "key-a"}
+    limits, sent = [], []
+    with ExitStack() as stack:
+        behind = stack.enter_context(recorder(_narrow_for("key-a")))
+        front = stack.enter_context(gateway(behind.address, budgets={"*": "50k"}, learn=learn))
+        for number, headers in enumerate((narrow, {"x-api-key": "key-b"}, {**narrow, **wide}, narrow)):
+            said = [{"role": "user", "content": f"Question {number}."}, *TALK[1:]]
+            body = {"model": CLAUDE, "max_tokens": 9, "messages": said}
+            before = len(behind.seen)
+            answer = front.ask(path, body, headers)
+            assert answer.status == 200
+            limits.append(int(answer.report["limit"]))
+            sent.append(len(behind.seen) - before)
+    assert limits[1:3] == [50_000, 50_000]
+    assert max(limits[0], limits[3]) <= 2_000
+    assert sent == [2, 1, 1, 1 if learn else 2]
+
+
+def test_thinking_that_one_key_may_not_send_stays_in_the_requests_of_another() -> None:
+    """Its signature is the account's own: what one is refused for, the other needs."""
+    thought = {"type": "thinking", "thinking": "Utrecht is near.", "signature": "c2lnbmVk"}
+    words = "messages.1.content.0: Invalid `signature` in `thinking` block"
+    error = {"type": "error", "error": {"type": "invalid_request_error", "message": words}}
+
+    def answer(one: Seen) -> tuple[int, dict[str, str], bytes]:
+        refuses = "key-a" in one.values("x-api-key") and b"signature" in one.body
+        return (400, {}, json.dumps(error).encode()) if refuses else (200, {}, b"{}")
+
+    said = [TALK[0], {"role": "assistant", "content": [thought, {"type": "text", "text": "Sun."}]}, TALK[-1]]
+    body = {"model": CLAUDE, "max_tokens": 9, "messages": said}
+    with recorder(answer) as behind, gateway(behind.address, budgets={"*": "50k"}) as front:
+        for key in ("key-a", "key-b", "key-a"):
+            assert front.ask(PATHS["anthropic"], body, {"x-api-key": key}).status == 200
+    assert [b"signature" in one.body for one in behind.seen] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("place", ["header", "query", "organization"])
+def test_what_one_key_is_billed_changes_nothing_for_another(place: str) -> None:
+    """Both begin alike; one is billed 2.4 times the count, the other is fitted as by a new gateway."""
+    words = {"header": "Authorization", "organization": "OpenAI-Organization"}
+
+    def answer(one: Seen) -> tuple[int, dict[str, str], bytes]:
+        tokens = round(2.4 * measure(one.data, format="openai_chat").tokens)
+        return 200, {}, json.dumps({"usage": {"prompt_tokens": tokens, "completion_tokens": 1}}).encode()
+
+    def ask(front: Running, key: str, turns: int) -> Any:
+        said = [{"role": "user", "content": "hi"}, *talk(turns)[1:]]
+        path = PATHS["openai_chat"] + (f"?key={key}" if place == "query" else "")
+        headers = {words[place]: key} if place in words else {}
+        return front.ask(path, {"model": "my-model", "messages": said}, headers).report
+
+    given: dict[str, Any] = {"budgets": {"*": "3k"}}
+    with recorder(answer) as behind, ExitStack() as stack:
+        front, new = (stack.enter_context(gateway(behind.address, **given)) for _ in range(2))
+        for turns in range(3, 6):
+            ask(front, "key-a", turns)
+        other, first, own = ask(front, "key-b", 9), ask(new, "key-b", 9), ask(front, "key-a", 9)
+    assert other == first
+    assert own["before"] > other["before"]  # whoever was billed is counted by that
+
+
+def test_what_clients_name_is_told_in_reports_and_never_on_standard_error() -> None:
+    """A pipe that nobody reads would be full of it one day, and who writes into that waits for ever.
+
+    Contents on the server, a second attempt, and bills in shapes that nobody knows.
+    """
+    words = {"type": "error", "error": {"message": "prompt is too long: 9000 tokens > 700 maximum"}}
+    usages: Iterator[Any] = iter([{"promptTokenCount": -5}, {"promptTokenCount": "x"}, {}])
+
+    def answer(one: Seen) -> tuple[int, dict[str, str], bytes]:
+        if "messages" in one.target:
+            is_long = len(one.data["messages"]) > 9
+            return (400 if is_long else 200), {}, json.dumps(words if is_long else {}).encode()
+        return 200, {}, json.dumps({"usageMetadata": next(usages)}).encode()
+
+    with recorder(answer) as behind, gateway(behind.address, budgets={"*": "50k"}) as front:
+        for number in range(3):
+            body = {**body_of("gemini", TALK[-1:]), "cachedContent": f"cachedContents/{number}"}
+            assert front.ask(PATHS["gemini"], body).report["held"] == "unknown"
+        assert "again" in front.ask(PATHS["anthropic"], body_of("anthropic")).report
+        for _ in range(4):
+            front.line()
+        assert front.end() == ""
+
+
+def test_content_on_the_server_has_the_size_that_a_bill_told_of_it() -> None:
+    """To the key whose bill it was; another may not even ask for it."""
+    usage = {"promptTokenCount": 5_000, "cachedContentTokenCount": 4_900}
+    said = json.dumps({"usageMetadata": usage}).encode()
+    body = {**body_of("gemini", TALK[-1:]), "cachedContent": "cachedContents/1"}
+    with recorder(lambda one: (200, {}, said)) as behind, gateway(behind.address) as front:
+        told = [
+            front.ask(PATHS["gemini"], body, {"x-goog-api-key": key}).report.get("held")
+            for key in ("key-a", "key-a", "key-b")
+        ]
+    assert told == ["unknown", None, "unknown"]
+
+
+async def _ask_in_process(app: Any, body: Any) -> None:
+    """Ask an application as a server does."""
+    raw = json.dumps(body).encode()
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": PATHS["openai_chat"],
+        "raw_path": PATHS["openai_chat"].encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-length", b"%d" % len(raw))],
+    }
+    messages = iter([{"type": "http.request", "body": raw, "more_body": False}])
+    statuses = []
+
+    async def receive() -> Any:
+        return next(messages, None) or await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        statuses.append(message.get("status"))
+
+    await app(scope, receive, send)
+    assert statuses[0] == 200
+
+
+async def _end(_: Any = None) -> Any:
+    """Say that the server ends."""
+    return {"type": "lifespan.shutdown"}
+
+
+def _waits(address: str, bodies: list[Any], **options: Any) -> list[bool]:
+    """Tell of each request whether its texts were counted where all streams wait."""
+    threads: set[int] = set()
+
+    def count_words(text: str) -> int:
+        threads.add(threading.get_ident())
+        return len(text.split()) + 1
+
+    async def ask_all() -> list[bool]:
+        upstream = Upstream(api="openai", url=address)
+        app = make_app([upstream], budgets={"*": 9_000}, counter=count_words, **options)
+        found = []
+        for body in bodies:
+            threads.clear()
+            await _ask_in_process(app, {"model": "gpt-4o", **body})
+            found.append(threading.get_ident() in threads)
+        await app({"type": "lifespan"}, _end, _end)
+        return found
+
+    return asyncio.run(ask_all())
+
+
+def _new_talk(number: int) -> dict[str, Any]:
+    """Write a conversation whose texts nobody has counted yet."""
+    return {"messages": [{**one, "content": f"{number}: {one['content']}"} for one in TALK]}
+
+
+def test_only_small_plain_fits_of_a_known_model_are_made_where_all_streams_wait() -> None:
+    """By bytes and by pieces; the first of a model, rules and compact take longer."""
+    many = {"messages": [{"role": "user", "content": f"number {number}"} for number in range(1_000)]}
+    long = {"messages": [{"role": "user", "content": "word " * 8_900 + "w" * 100_000}]}
+    with recorder() as behind:
+        bodies = [{}, _new_talk(1), _new_talk(2), many, long, _new_talk(3)]
+        assert _waits(behind.address, bodies) == [False, False, True, False, False, True]
+        for options in ({"compact": True}, {"rules": ["Answer in Dutch."]}):
+            bodies = [_new_talk(4), _new_talk(5)]
+            assert _waits(behind.address, bodies, **options) == [False, False]
+
+
+def test_a_name_of_a_model_that_is_none_is_refused_at_once(pair: tuple[Running, Recorder]) -> None:
+    """Names are looked up and remembered, and clients choose them."""
+    front, behind = pair
+    before = len(behind.seen)
+    for length, status in ((256, 200), (257, 400), (100_000, 400)):
+        body = {"model": "m" * length, "messages": TALK[-1:]}
+        assert front.ask(PATHS["openai_chat"], body).status == status
+    assert len(behind.seen) == before + 1
+
+
+def test_no_message_of_a_conversation_is_kept_behind_its_request() -> None:
+    """Where it was cut is known by a hash of the message there: a picture in it would stay for days."""
+    words = "nobody else has this text"
+    said = [{**one, "content": [{"type": "text", "text": f"{words}: {one['content']}"}]} for one in TALK]
+
+    async def ask_twice(address: str) -> int:
+        app = make_app([Upstream(api="openai", url=address)], budgets={"*": 1_000})
+        for count_of in (len(said), len(said) - 2):
+            await _ask_in_process(app, {"model": "gpt-4o", "messages": said[:count_of]})
+        said.clear()
+        gc.collect()
+        found = sum(words in str(one) for one in gc.get_objects() if _holds_parts(one))
+        await app({"type": "lifespan"}, _end, _end)
+        return found
+
+    with recorder() as behind:
+        kept = asyncio.run(ask_twice(behind.address))
+        assert len(behind.seen[0].data["messages"]) < len(TALK)
+    assert kept == 0
+
+
+def _holds_parts(one: object) -> bool:
+    return type(one) is list and len(one) == 1 and type(one[0]) is dict and "text" in one[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import http.client
 import json
@@ -15,8 +16,15 @@ import pytest
 
 from tests.gateway.gateways import Recorder, Running, Seen, gateway, recorder
 from tests.loopback import JSONHandler, loopback
+from trimtab.errors import ConfigurationError
+from trimtab.gateway import Upstream, make_app
 
 PAIR = tuple[Running, Recorder]
+
+
+def basic(words: str) -> str:
+    """Write a user and a password as RFC 7617 does."""
+    return "Basic " + base64.b64encode(words.encode()).decode()
 
 
 @pytest.fixture(scope="module")
@@ -296,3 +304,52 @@ def test_no_key_and_no_text_is_in_the_log(tmp_path: Path) -> None:
     assert key not in said
     assert text not in said
     assert [one.target.endswith(f"?key={key}") for one in behind.seen] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [("http://us%40er:pa%3Ass@{}", [basic("us@er:pa:ss")]), ("{}", []), ("http://u@{}/", [basic("u:")])],
+)
+def test_a_proxy_of_the_environment_is_asked_as_other_programs_ask_it(
+    written: str, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its user and password, and by an address without a scheme, as curl takes it."""
+    with recorder() as proxy:
+        monkeypatch.setenv("http_proxy", written.format(proxy.address.removeprefix("http://")))
+        monkeypatch.setenv("no_proxy", "")
+        with gateway("http://upstream.example:8000") as front:
+            assert front.ask("/v1/files", {}).status == 200
+    (seen,) = proxy.seen
+    assert seen.target == "http://upstream.example:8000/v1/files"
+    assert seen.values("proxy-authorization") == sent
+
+
+@pytest.mark.parametrize(
+    "written", ["socks5://user:secret@127.0.0.1:1", "socks5h://x:1", "http://", "x:port"]
+)
+def test_a_proxy_that_cannot_be_asked_is_an_error_at_the_start(
+    written: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not at each request; a password is not shown."""
+    monkeypatch.setenv("https_proxy", written)
+    monkeypatch.setenv("no_proxy", "inner.example")
+    with pytest.raises(ConfigurationError, match="HTTPS_PROXY") as told:
+        make_app([Upstream(api="openai", url="https://upstream.example/v1")])
+    assert "secret" not in str(told.value)
+    make_app([Upstream(api="openai", url="https://inner.example/v1")])
+
+
+def test_a_host_and_a_path_in_any_letters_are_asked_as_browsers_ask_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By RFC 3490 and RFC 3986; the value for this host is Python's own documentation's."""
+    with recorder() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.address)
+        monkeypatch.setenv("no_proxy", "")
+        with gateway("http://pyth\u00f6n.org/\u00e9 x/v1") as front:
+            assert front.ask("/v1/files", {}).status == 200
+    (seen,) = proxy.seen
+    assert seen.target == "http://xn--pythn-mua.org:80/%C3%A9%20x/v1/files"
+    assert seen.values("host") == ["xn--pythn-mua.org"]
+    with pytest.raises(ConfigurationError, match="no name of a host"):
+        Upstream(api="openai", url="http://" + "\u00f6" * 300)

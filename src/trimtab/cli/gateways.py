@@ -29,22 +29,50 @@ def _read_config(context: click.Context, parameter: click.Parameter, path: str |
         raise click.UsageError(f"--config {path}: {error.strerror or error}") from error
     except ValueError as error:
         raise click.UsageError(f"--config {path}: {error}") from error
-    names = {
-        opt.removeprefix("--"): one.name
+    named = {
+        opt.removeprefix("--"): one
         for one in context.command.params
         for opt in one.opts
         if one is not parameter and isinstance(one, click.Option)
     }
-    unknown = next((key for key in data if key not in names), None)
+    unknown = next((key for key in data if key not in named), None)
     if unknown is not None:
-        near = in_words(near_names(unknown, names))
+        near = in_words(near_names(unknown, named))
         raise click.UsageError(f"--config {path}: {unknown} is not an option of this command{near}")
-    context.default_map = {str(names[key]): _as_words(value) for key, value in data.items()}
+    try:
+        context.default_map = {str(named[key].name): _as_words(named[key], data[key]) for key in data}
+    except ValueError as error:
+        raise click.UsageError(f"--config {path}: {error}") from error
 
 
-def _as_words(value: Any) -> Any:
-    """Write a table as the command line does: a word, = and its value."""
-    return [f"{key}={one}" for key, one in value.items()] if isinstance(value, dict) else value
+def _as_words(option: click.Parameter, value: Any) -> Any:
+    """Write what a file has as the command line does; a table: a word, = and its value.
+
+    Raises:
+        ValueError: It is of another kind than the option.
+    """
+    key = option.opts[0].removeprefix("--")
+    if isinstance(option, click.Option) and option.is_flag:
+        if isinstance(value, bool):
+            return value
+        raise ValueError(f"{key} must be true or false, not {value!r:.100}")
+    if not option.multiple:
+        return _as_word(key, value, is_number=not isinstance(option.type, click.types.StringParamType))
+    if isinstance(value, dict):
+        return [f"{one}={_as_word(f'{key}.{one}', value[one])}" for one in value]
+    return [_as_word(key, one) for one in (value if isinstance(value, list) else [value])]
+
+
+def _as_word(key: str, value: Any, *, is_number: bool = False) -> str:
+    """Write a text or a number, which is whole where texts stand: 0.8 for 80% would be a budget of no token.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if isinstance(value, str) or type(value) is int or (is_number and isinstance(value, float)):
+        return str(value)
+    what = 'a text such as "80%"' if isinstance(value, float) else "a text or a whole number"
+    raise ValueError(f"{key} must be {what}, not {value!r:.100}")
 
 
 config_option = click.option(

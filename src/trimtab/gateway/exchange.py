@@ -299,10 +299,11 @@ class Exchange:
     async def _fit(self, content: bytes) -> FittedCall:
         began, fits = perf_counter(), self._fits
         encoding = value_of(self._headers, b"content-encoding")
+        came = self._call, content, encoding, self._headers, self._target
         if encoding or len(content) > MOST_QUICK_BYTES:
-            asked = await asyncio.to_thread(fits.read, self._call, content, encoding)
+            asked = await asyncio.to_thread(fits.read, *came)
         else:
-            asked = fits.read(self._call, content, encoding)
+            asked = fits.read(*came)
         self.record.model = asked.model
         fitted = fits.fit(asked) if fits.is_quick(asked) else await asyncio.to_thread(fits.fit, asked)
         self.record.fit_ms = round((perf_counter() - began) * 1000, 2)

@@ -15,7 +15,9 @@ from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
 from trimtab.formats import get_format
 from trimtab.formats.api_answers import write_error, write_too_long
 from trimtab.formats.api_paths import FORMS, ApiCall
+from trimtab.gateway.askers import Askers
 from trimtab.gateway.encodings import EncodingError, decode
+from trimtab.gateway.headers import Headers
 from trimtab.integrations.base import AdapterBudget, FitOptions, budget_given, clamped_strides
 from trimtab.integrations.bodies import Bodies
 from trimtab.integrations.chats import Sent
@@ -23,9 +25,14 @@ from trimtab.integrations.recovery import refusal_in
 from trimtab.models import model_in
 from trimtab.strategies.door import ratio_of
 
-MOST_QUICK_BYTES = 256 * 2**10
-"""A fit of so much takes 2 to 3 ms (2026-11-29, two cores); a thread of its own costs a part of one."""
+MOST_QUICK_BYTES = 64 * 2**10
+"""A fit of so much takes 3 to 5 ms (2026-11-29, two busy cores); a thread of its own costs a part of one."""
 
+MOST_QUICK_OBJECTS = 300
+"""Objects of JSON in a body that is quick: 6,500 messages of a word took 170 ms."""
+
+MOST_NAME_CHARS = 256
+"""Of the name of a model: names like it are looked for in tables, and one of 100 kB took 200 ms."""
 
 MOST_MODELS = 1_000
 """Names of models that are remembered; clients choose them."""
@@ -60,6 +67,10 @@ class FittedCall:
     """What is sent: the very bytes that came, where the request fits as it is."""
     text_bytes: int
     """The length of what came, without compression."""
+    objects: int = 0
+    """About how many objects of JSON it has: messages, their parts, and tools."""
+    asker: str | None = None
+    """Whose bills and refusals it is fitted by, as `Askers` names them; None: nobody's."""
     is_changed: bool = False
     told: Mapping[str, int | str | None]
     """What the report of the answer says: numbers and words of ours, never a text."""
@@ -117,6 +128,7 @@ class Fits:
         self, budgets: Mapping[str, AdapterBudget], *, learns: bool, max_bytes: int, options: FitOptions
     ) -> None:
         self._learns, self._max_bytes = learns, max_bytes
+        self._askers = Askers()
         asked: dict[str, AdapterBudget] = {"*": None, **budgets}
         # The longest pattern that a model has is the one that says most of it; a name says all.
         self._patterns = sorted(asked, key=lambda one: ("*" in one, -len(one)))
@@ -127,24 +139,43 @@ class Fits:
         }
         self._slow = {pattern for pattern in asked if isinstance(budget_given(asked[pattern]), Context)}
         """Whose policies may ask a summarizer, that is: a network."""
+        self._reads_texts = bool(options.get("compact") or options.get("rules"))
+        """Whether options read texts beyond those that are counted: up to 380 ms for 250 kB."""
         self._met: set[tuple[str | None, str | None]] = set()
         """Forms and models that were fitted: the first fit of one may read a tokenizer from its files."""
 
-    def read(self, call: ApiCall, content: bytes, encoding: str, /) -> FittedCall:
+    def read(
+        self, call: ApiCall, content: bytes, encoding: str, /, headers: Headers = (), target: bytes = b""
+    ) -> FittedCall:
         """Read a request, as it is before it is fitted.
 
         Args:
             call: What is asked for.
             content: Its body, as it came.
             encoding: The header Content-Encoding.
+            headers: All of them, with names in small letters.
+            target: Path and query.
 
         Raises:
             Answered: It cannot be read.
         """
         text, body = self._read(call, content, encoding)
-        asked = FittedCall(call=call, model=None, body=body, content=content, text_bytes=len(text), told={})
+        asked = FittedCall(
+            call=call,
+            model=None,
+            body=body,
+            content=content,
+            text_bytes=len(text),
+            objects=text.count(b"{"),
+            told={},
+        )
         named = model_in(asked.request) or call.model
-        return replace(asked, model=None if named is None else named.removeprefix("models/"))
+        model = None if named is None else named.removeprefix("models/")
+        if model is not None and len(model) > MOST_NAME_CHARS:
+            why = f"the name of the model has more than {MOST_NAME_CHARS} characters: {model:.50}…"
+            raise _invalid(call, why, "invalid")
+        asker = self._askers.name(call, model, headers, target) if self._learns else None
+        return replace(asked, model=model, asker=asker)
 
     def is_quick(self, asked: FittedCall, /) -> bool:
         """Tell whether a fit takes so little that no other request waits for it to be felt.
@@ -152,8 +183,10 @@ class Fits:
         Args:
             asked: As it was read.
         """
-        met = (asked.call.form, asked.model) in self._met
-        return met and asked.text_bytes <= MOST_QUICK_BYTES and self._pattern(asked) not in self._slow
+        if self._reads_texts or (asked.call.form, asked.model) not in self._met:
+            return False
+        is_small = asked.text_bytes <= MOST_QUICK_BYTES and asked.objects <= MOST_QUICK_OBJECTS
+        return is_small and self._pattern(asked) not in self._slow
 
     def fit(self, asked: FittedCall, /) -> FittedCall:
         """Fit a request.
@@ -171,7 +204,7 @@ class Fits:
         if stored is not None:  # the server goes on from messages that nobody here sees
             return replace(asked, told={"untouched": stored})
         try:
-            sent = bodies.fit_body(request, model=asked.model)
+            sent = bodies.fit_body(request, model=asked.model, asker=asked.asker)
         except BudgetExceededError as error:
             if call.counts:  # who asks how long a request is wants a number
                 return replace(asked, told={"untouched": "too_long"})
@@ -181,10 +214,10 @@ class Fits:
         except Exception as error:
             told = write_error(call.api, 500, "trimtab failed to fit this request, and did not send it")
             raise Answered(500, told, f"failed: {type(error).__name__}") from error
-        if len(self._met) < MOST_MODELS:
-            self._met.add((call.form, asked.model))
         if sent.fitted is None:
             return replace(asked, told={"untouched": "no_messages"})
+        if len(self._met) < MOST_MODELS:  # with messages: before these, no tokenizer was needed
+            self._met.add((call.form, asked.model))
         return replace(asked, bodies=bodies).with_request(sent, is_changed=sent.body != request)
 
     def _pattern(self, asked: FittedCall) -> str:
@@ -229,12 +262,13 @@ class Fits:
         """
         if usage is None:
             return None
-        if self._learns and fitted.sent is not None:
-            fitted.sent.record(usage)
         try:
-            return usage_of(usage).input_tokens
+            billed = usage_of(usage).input_tokens
         except ConfigurationError:  # it is in no shape that is known
             return None
+        if self._learns and fitted.sent is not None:
+            fitted.sent.record(usage)
+        return billed
 
 
 class _Refusal(Exception):
@@ -252,7 +286,9 @@ def _bodies_of(budget: AdapterBudget, *, learns: bool, options: FitOptions) -> I
         steady = given.pop("steady", True)
         given["strategy"] = clamped_strides(ratio_of(steady) if steady else 1.0)
     for form in FORMS:
-        yield form, Bodies(budget, format=form, retry_overflow=True, on_fitted=None, options=given)
+        bodies = Bodies(budget, format=form, retry_overflow=True, on_fitted=None, options=given)
+        bodies.warns = False  # a write to a pipe that nobody reads would stop all requests
+        yield form, bodies
 
 
 def _report_of(sent: Sent, *, is_changed: bool) -> tuple[dict[str, int | str | None], Mapping[str, int]]:
@@ -260,9 +296,16 @@ def _report_of(sent: Sent, *, is_changed: bool) -> tuple[dict[str, int | str | N
     fitted = sent.fitted
     assert fitted is not None
     settlement = fitted.settlement
+    held = {"held": "unknown"} if sent.holds_unknown else {}
     if not is_changed:
         tokens = settlement.tokens
-        return {"before": tokens, "after": tokens, "limit": settlement.limit_tokens, "evicted": 0}, {}
+        return {
+            "before": tokens,
+            "after": tokens,
+            "limit": settlement.limit_tokens,
+            "evicted": 0,
+            **held,
+        }, {}
     try:
         report = fitted.count_all()
     except ContextError:  # of what is not sent: its size is not known, and nobody needs it
@@ -274,6 +317,7 @@ def _report_of(sent: Sent, *, is_changed: bool) -> tuple[dict[str, int | str | N
         "limit": settlement.limit_tokens,
         "evicted": report.evicted_message_count,
         "changed": report.changed_message_count,
+        **held,
     }
     if reasons:
         told["reason"] = reasons.most_common(1)[0][0]

@@ -7,6 +7,7 @@ the Origin that it comes from. What has two lengths or two keys could be read in
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import re
 from collections.abc import Collection
 from typing import NamedTuple
@@ -121,12 +122,31 @@ class Guard:
         return Refusal(401, why, "no_token")
 
     def _without_token(self, headers: Headers) -> Refusal | None:
-        if _name(value_of(headers, b"host")) not in self._hosts:
+        if not self._is_ours(_name(value_of(headers, b"host"))):
             return Refusal(421, "this gateway is asked by its own address only", "unknown_host")
         origin = value_of(headers, b"origin")
-        if origin and not _is_own(origin, self._hosts):
+        if origin and not self._is_own(origin):
             return Refusal(403, "a page of another site made this request", "other_site")
         return None
+
+    def _is_ours(self, name: str) -> bool:
+        """Tell whether a name is this machine's; a name of a page may lead here, an address of it cannot."""
+        return name in self._hosts or is_loopback(name)
+
+    def _is_own(self, origin: str) -> bool:
+        """Tell whether an Origin is a page of this machine, or a program's own window, as editors have."""
+        scheme, found, place = origin.partition("://")
+        if not found:
+            return False  # "null": a page whose site is hidden
+        return scheme not in ("http", "https") or self._is_ours(_name(place))
+
+
+def is_loopback(name: str, /) -> bool:
+    """Tell whether a name is an address that no other machine reaches."""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _name(host: str) -> str:
@@ -135,11 +155,3 @@ def _name(host: str) -> str:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
-
-
-def _is_own(origin: str, hosts: Collection[str]) -> bool:
-    """Tell whether an Origin is a page of this machine, or a program's own window, as editors have."""
-    scheme, found, _ = origin.partition("://")
-    if not found:
-        return False  # "null": a page whose site is hidden
-    return scheme not in ("http", "https") or _name(origin.partition("://")[2]) in hosts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from trimtab._shared.checks import in_words, near_names
 from trimtab.errors import ConfigurationError, UnknownNameError
@@ -58,6 +58,10 @@ class Upstream:
         address_of(self)
 
 
+_PATH = "/%:@!$&'()*+,;=~"
+"""What stands in a path as it is (RFC 3986, 3.3)."""
+
+
 def address_of(upstream: Upstream, /) -> Address:
     """Read the URL of an upstream.
 
@@ -76,11 +80,15 @@ def address_of(upstream: Upstream, /) -> Address:
         raise _wrong(upstream, why)
     if parts.query or parts.fragment:
         raise _wrong(upstream, "a query in it would be lost")
+    try:
+        host = host if host.isascii() else host.encode("idna").decode()
+    except UnicodeError as error:
+        raise _wrong(upstream, f"{host!r:.100} is no name of a host") from error
     is_secure = parts.scheme == "https"
     usual = 443 if is_secure else 80
     name = f"[{host}]" if ":" in host else host
     shown = name if port in (None, usual) else f"{name}:{port}"
-    return Address(is_secure, host, port or usual, shown, parts.path.rstrip("/"))
+    return Address(is_secure, host, port or usual, shown, quote(parts.path.rstrip("/"), safe=_PATH))
 
 
 def _wrong(upstream: Upstream, why: str) -> ConfigurationError:

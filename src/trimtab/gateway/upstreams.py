@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
+from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore2 as httpcore
@@ -16,6 +17,8 @@ from trimtab.gateway.settings import Limits, Upstream, address_of
 KEPT_SECONDS = 4.0
 """How long an unused connection is kept: servers close theirs after five and more."""
 
+
+_PORTS = {"http": 80, "https": 443}
 
 FAILURES = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError)
 """What is raised where an upstream is not there, is silent, or speaks no HTTP."""
@@ -52,7 +55,7 @@ class Upstreams:
         limits: How long is waited.
 
     Raises:
-        ConfigurationError: There is none.
+        ConfigurationError: There is none, or the proxy before one cannot be asked.
     """
 
     def __init__(self, upstreams: Sequence[Upstream], limits: Limits) -> None:
@@ -64,6 +67,7 @@ class Upstreams:
         self._upstreams = sorted(upstreams, key=lambda one: one.models == "*")
         self._limits = limits
         self._addresses = {one: address_of(one) for one in upstreams}
+        self._proxies = {one: _proxy_of(one) for one in upstreams}
         self._pools: dict[Upstream, httpcore.AsyncConnectionPool] = {}
         self._timeout = {
             "connect": limits.connect_seconds,
@@ -118,7 +122,7 @@ class Upstreams:
     def _pool(self, upstream: Upstream) -> httpcore.AsyncConnectionPool:
         if upstream not in self._pools:
             self._pools[upstream] = httpcore.AsyncConnectionPool(
-                proxy=_proxy_of(upstream),
+                proxy=self._proxies[upstream],
                 max_connections=self._limits.max_calls,
                 keepalive_expiry=KEPT_SECONDS,
             )
@@ -136,10 +140,35 @@ class Upstreams:
 
 
 def _proxy_of(upstream: Upstream) -> httpcore.Proxy | None:
-    """Return the proxy that the environment names for a server; None: there is none."""
+    """Return the proxy that the environment names for a server; None: there is none.
+
+    Raises:
+        ConfigurationError: It is of a kind that cannot be asked, or is no address.
+    """
     address = address_of(upstream)
-    url = getproxies().get("https" if address.is_secure else "http")
-    return None if not url or proxy_bypass(address.host) else httpcore.Proxy(url)
+    scheme = "https" if address.is_secure else "http"
+    named = getproxies().get(scheme)
+    if not named or proxy_bypass(address.host):
+        return None
+    # As curl and urllib read it: without a scheme it is one of HTTP.
+    url = named if "://" in named else f"http://{named}"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    if not host or not host.isascii() or parts.scheme not in ("http", "https"):
+        shown = named.rpartition("@")[2]  # whoever writes a password there does not want to read it again
+        raise ConfigurationError(
+            f"{scheme.upper()}_PROXY cannot be {shown!r:.200}, which stands before {address.shown}: write"
+            f" http://HOST:PORT, or leave that host out by NO_PROXY={address.host}",
+            argument="upstreams",
+        )
+    place = httpcore.URL(scheme=parts.scheme, host=host, port=port or _PORTS[parts.scheme], target="/")
+    auth = None
+    if parts.username is not None:
+        auth = unquote(parts.username).encode(), unquote(parts.password or "").encode()
+    return httpcore.Proxy(place, auth=auth)
 
 
 def join(base: bytes, target: bytes, /) -> bytes:

@@ -77,31 +77,36 @@ class Bodies(ChatTrimmer[Any]):
         self._chats = Chats(self._format, self._new_baseline)
         self.held = Held()
         """The size of what the server puts before the messages of a call, if it was reported."""
+        self.warns = True
+        """Whether warnings and the log tell of a call what its programmer should know. A server that fits the
+        calls of others tells them in its answers: what they write must not fill a pipe that nobody reads."""
 
-    def fit_body(self, body: Mapping[str, Any], *, model: str | None) -> Sent:
+    def fit_body(self, body: Mapping[str, Any], *, model: str | None, asker: str | None = "") -> Sent:
         """Return a body that fits.
 
         Args:
             body: As it would be sent; what the caller left out may stand there as the SDK writes that.
             model: Who is asked.
+            asker: Who asks, where one object serves several: what the server said to one does not change what
+                is sent for another. None: nothing is remembered, and nothing remembered is used.
         """
-        return finish(self._send(body, model))
+        return finish(self._send(body, model, asker))
 
     async def afit_body(self, body: Mapping[str, Any], *, model: str | None) -> Sent:
         """Do what `fit_body` does; wait for async counters and summarizers."""
-        return await afinish(self._send(body, model))
+        return await afinish(self._send(body, model, ""))
 
-    def _send(self, body: Mapping[str, Any], model: str | None) -> Steps[Sent]:
+    def _send(self, body: Mapping[str, Any], model: str | None, asker: str | None) -> Steps[Sent]:
         """Fit a call with one counter after another; if none makes it fit, raise the first one's error."""
         request = self._request_of(body)
         if request is None:
             return Sent(body)
-        known, form = self._refused.thinking, self._format
+        known, form = () if asker is None else self._refused.thinking(asker), self._format
         left = form.forget_thinking(request.body or {}, known) if known else None
         if left is None:
-            return (yield from self._fit_call(self._call(body, request, model)))
+            return (yield from self._fit_call(self._call(body, request, model, asker)))
         count = sum(form.thinking_key(message) in known for message in request.messages)
-        call = self._call({**body, **left}, form.read_request(left), model)
+        call = self._call({**body, **left}, form.read_request(left), model, asker)
         return (yield from self._fit_call(replace(call, left_out=count)))
 
     def _fit_call(
@@ -152,16 +157,19 @@ class Bodies(ChatTrimmer[Any]):
         is_taught = tokens is not None and call.chat.baseline is not sent.counter
         room = room_after(refusal, fitted.settlement.tokens, is_taught=is_taught)
         limit = fitted.settlement.limit_tokens
-        self._refused.learn_window(self._model(call.model), refusal)
+        if call.asker is not None:
+            self._refused.learn_window(self._model(call.model), refusal, asker=call.asker)
         return (yield from self._fit_call(call, max(1, min(room, limit)), refusal))
 
     def _without_thinking(self, sent: Sent, refusal: Refusal) -> Steps[Sent | None]:
         call: _Call = sent.call
-        self._refused.learn_thinking(map(self._format.thinking_key, call.request.messages))
+        if call.asker is not None:
+            keys = map(self._format.thinking_key, call.request.messages)
+            self._refused.learn_thinking(keys, asker=call.asker)
         body = self._format.forget_thinking(call.request.body or {})
         if body is None:
             return None
-        again = self._call({**call.body, **body}, self._format.read_request(body), call.model)
+        again = self._call({**call.body, **body}, self._format.read_request(body), call.model, call.asker)
         return (yield from self._fit_call(again, why=refusal))
 
     def _question(
@@ -186,23 +194,27 @@ class Bodies(ChatTrimmer[Any]):
 
     def _room(self, call: _Call, limit_tokens: int | None) -> int | None:
         """Return the room of a refused call, or of one whose model is known from an error to accept less."""
-        output_tokens = self._output_of(call.request)
-        room = self._refused.room(self._model(call.model), output_tokens=output_tokens)
+        room = None
+        if call.asker is not None:
+            output_tokens = self._output_of(call.request)
+            name = self._model(call.model)
+            room = self._refused.room(name, output_tokens=output_tokens, asker=call.asker)
         return min((one for one in (room, limit_tokens) if one is not None), default=None)
 
-    def _call(self, body: Mapping[str, Any], request: Request, model: str | None) -> _Call:
+    def _call(self, body: Mapping[str, Any], request: Request, model: str | None, asker: str | None) -> _Call:
         """Find the conversation of a call, and how much the server puts before it."""
-        chat, name = self._chats.find(request.messages, self._model(model)), None
+        chat, name = self._chats.find(request.messages, self._model(model), asker), None
         if self._held_key is not None and _has(body, self._held_key):
             name = str(body[self._held_key])
-            if self.held.asks(name):
+            name = f"{asker} {name}" if asker else name
+            if self.warns and self.held.asks(name):
                 warnings.warn(
                     f"{self._held_key}={name!r:.200}: the server puts content before the messages that nobody"
                     " here sees. This call is fitted without it; how large it is is known from what the call"
                     " is billed, or from caches.create and caches.get of this client",
                     stacklevel=2,
                 )
-        return _Call(body, request, model, chat, name, self.held.tokens(name) or 0)
+        return _Call(body, request, model, asker, chat, name, self.held.tokens(name) or 0)
 
     def stored_key(self, body: Mapping[str, Any]) -> str | None:
         """Return the key by which a body goes on from a conversation that the server keeps; None: none.
@@ -288,7 +300,7 @@ class Bodies(ChatTrimmer[Any]):
         note_left_out(fitted, call.left_out)
         self._note_missing(fitted, self._name_of(self._model(call.model)))
         if why is not None:
-            note_in(fitted, why)
+            note_in(fitted, why, logs=self.warns)
         yield from self._tell(fitted)
         request = call.request
         kept = Kept.of(fitted, places, request.messages)
@@ -327,6 +339,8 @@ class _Call:
     body: Mapping[str, Any]
     request: Request
     model: str | None
+    asker: str | None
+    """Who asks; None: nothing is remembered of this call."""
     chat: Chat
     held: str | None
     """The name of what the server puts before its messages."""

@@ -132,10 +132,12 @@ class Mark(NamedTuple):
 class Chat:
     """What is known of one conversation, or of all that begin alike."""
 
-    opening: tuple[str, str]
-    """Its model, and its first message that is no system text."""
+    opening: tuple[str, str, str]
+    """Who asks, its model, and its first message that is no system text."""
     baseline: TotalBaseline | None
     """Its counter; None: the caller's own counter, which records no bill."""
+    form: Format
+    """The wire form of its messages."""
     before: TotalBaseline | None = None
     """Its counter before the latest bill, while no other bill confirms that one."""
     doubts: bool = False
@@ -150,8 +152,8 @@ class Chat:
     """What the latest bill was for."""
     cut: int = 0
     """Where the last call was cut; 0: nowhere."""
-    at_cut: Any = None
-    """The first message after the cut: with it, the conversation is recognized later."""
+    at_cut: str = ""
+    """The key of the first message after the cut: with it, the conversation is recognized later."""
     texts: dict[tuple[int, Path, int], str] = field(default_factory=dict)
     """The texts of cut results, by message, place in it, and the hash of the whole text."""
 
@@ -187,7 +189,9 @@ class Chat:
 
     def plan(self, messages: Sequence[Any]) -> int:
         """Return the earliest place to cut a call; 0: wherever it fits."""
-        goes_on = len(messages) > self.cut and messages[self.cut] == self.at_cut
+        if not self.cut:
+            return 0
+        goes_on = len(messages) > self.cut and self._key(messages[self.cut]) == self.at_cut
         return self.cut if goes_on else 0
 
     def learn(self, messages: Sequence[Any], fitted: Fitted[Any], kept: Kept) -> None:
@@ -199,8 +203,11 @@ class Chat:
         left = (place for place in range(kept.cut - 1, -1, -1) if place not in stay)
         cut = next((place + 1 for place in left if rows[place].reason == "over_limit"), 0)
         if 0 < cut < len(messages):
-            self.cut, self.at_cut = cut, messages[cut]
+            self.cut, self.at_cut = cut, self._key(messages[cut])
             self.texts = {place: text for place, text in tuple(self.texts.items()) if place[0] >= cut}
+
+    def _key(self, message: Any) -> str:
+        return _key_of(mapping_of(message), self.form)
 
     def take_bill(self, tokens: int, sent: Sent) -> None:
         """Record the bill of a call, less the content on the server."""
@@ -247,16 +254,20 @@ class Chats:
         self._format, self._new_baseline = format, new_baseline
         self._latest: OrderedDict[int, Chat] = OrderedDict()
         """By identity, those asked for last at the end."""
-        self._by_opening: dict[tuple[str, str], list[Chat]] = {}
+        self._by_opening: dict[tuple[str, str, str], list[Chat]] = {}
         self._lock = threading.Lock()
 
-    def find(self, messages: Sequence[Any], model: str | None) -> Chat:
+    def find(self, messages: Sequence[Any], model: str | None, asker: str | None = "") -> Chat:
         """Return what is known of the conversation of a call.
 
         Args:
             messages: Those of the call.
             model: Who is asked.
+            asker: Who asks, where one client serves several: nobody is counted by the bills of another. None:
+                nothing is known of it, or remembered.
         """
+        if asker is None:
+            return Chat(("", "", ""), self._new_baseline(model), self._format)
         keys: dict[int, str] = {}
 
         def key(place: int) -> str:
@@ -267,12 +278,12 @@ class Chats:
         roles = (mapping_of(one).get("role") for one in messages)
         first = next((at for at, role in enumerate(roles) if role not in SYSTEM_ROLES), -1)
         last = len(messages) - 1
-        opening = (model or "", key(first) if first >= 0 else "")
+        opening = (asker, model or "", key(first) if first >= 0 else "")
         with self._lock:
             known = [*self._by_opening.get(opening, ())]
         root = next((chat for chat in known if not chat.marks), None)
         # Outside the lock: a tokenizer may have to be read from its files.
-        root = Chat(opening, self._new_baseline(model)) if root is None else root
+        root = Chat(opening, self._new_baseline(model), self._format) if root is None else root
         marks = tuple(Mark(place, key(place)) for place in range(last, max(first, last - 2), -1))
         found, is_whole = _known_by(known, key, last)
         with self._lock:
@@ -374,6 +385,11 @@ class Sent:
     kept: Kept = _NOTHING
     held: tuple[str, Held] | None = None
     """The name of what the server puts before the messages, and who knows its size."""
+
+    @property
+    def holds_unknown(self) -> bool:
+        """Whether the server puts before the messages what nobody has told the size of."""
+        return self.held is not None and self.held[1].tokens(self.held[0]) is None
 
     def take_refusal(self, tokens: int | None) -> bool:
         """Take in what a refusal says the call has, as a bill; tells whether anything was learned from it."""

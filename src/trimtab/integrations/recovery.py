@@ -25,6 +25,9 @@ V = TypeVar("V")
 MOST_ROOMS = 1_024
 """Conversations of which a room is remembered, those that were refused last."""
 
+MOST_WINDOWS = 1_024
+"""Models of which a window is remembered, by who asked; clients of a gateway choose their names."""
+
 MOST_THINKING = 10_000
 """Messages whose thinking was refused that are remembered, those of the latest refusals."""
 
@@ -42,34 +45,39 @@ class Refused:
     """What the provider of an adapter refused, so that no later call is refused for it once more."""
 
     def __init__(self) -> None:
-        self._windows: dict[str | None, tuple[int, bool]] = {}
+        self._windows: OrderedDict[tuple[str, str | None], tuple[int, bool]] = OrderedDict()
         self._rooms: OrderedDict[tuple[str | None, str], int] = OrderedDict()
-        self._thinking: OrderedDict[str, None] = OrderedDict()
+        self._thinking: OrderedDict[tuple[str, str], None] = OrderedDict()
 
-    @property
-    def thinking(self) -> Collection[str]:
-        """The thinking that was refused, by `Format.thinking_key`."""
-        return self._thinking.keys()
+    def thinking(self, asker: str = "") -> Collection[str]:
+        """List the thinking that was refused, by `Format.thinking_key`.
 
-    def learn_window(self, model: str | None, refusal: Refusal) -> None:
+        Args:
+            asker: Who asks, where one adapter serves several.
+        """
+        return {key for who, key in tuple(self._thinking) if who == asker} if self._thinking else ()
+
+    def learn_window(self, model: str | None, refusal: Refusal, *, asker: str = "") -> None:
         """Take in how much a model takes, if its provider said so.
 
         Args:
             model: Its name.
             refusal: What its provider said.
+            asker: Who was refused: a model's window may differ by account, host and what is asked for.
         """
         if refusal.limit_tokens is not None:
-            self._windows[model] = refusal.limit_tokens + refusal.answer_tokens, refusal.answer_tokens > 0
+            window = refusal.limit_tokens + refusal.answer_tokens, refusal.answer_tokens > 0
+            _remember(self._windows, (asker, model), window, most=MOST_WINDOWS)
 
     def learn_room(self, model: str | None, conversation: str, room: int) -> None:
         """Take in what a conversation may have, as it is counted here."""
         _remember(self._rooms, (model, conversation), room, most=MOST_ROOMS)
 
-    def learn_thinking(self, keys: Iterable[str | None]) -> None:
+    def learn_thinking(self, keys: Iterable[str | None], *, asker: str = "") -> None:
         """Take in whose thinking was refused, by `Format.thinking_key`."""
         for key in keys:
             if key is not None:
-                _remember(self._thinking, key, None, most=MOST_THINKING)
+                _remember(self._thinking, (asker, key), None, most=MOST_THINKING)
 
     def room(
         self,
@@ -77,6 +85,7 @@ class Refused:
         *,
         output_tokens: int | None = None,
         conversation: Callable[[], str] | None = None,
+        asker: str = "",
     ) -> int | None:
         """Return the room that a call has by what was refused before; None where nothing was.
 
@@ -84,9 +93,10 @@ class Refused:
             model: Its model.
             output_tokens: The most its answer may have; None: as much as that of the call that was refused.
             conversation: Names its conversation, which is asked where one of the model has a room.
+            asker: Who asks, as for `learn_window`.
         """
         rooms = list[int]()
-        if (heard := self._windows.get(model)) is not None:
+        if (heard := self._windows.get((asker, model))) is not None:
             window, has_answers = heard
             rooms.append(max(1, window - (output_tokens or 0 if has_answers else 0)))
         if conversation is not None and any(name == model for name, _ in tuple(self._rooms)):
@@ -166,15 +176,17 @@ def room_after(refusal: Refusal, counted_tokens: int, *, is_taught: bool) -> int
     return room if room > 0 else counted_tokens * limit // known
 
 
-def note_in(fitted: Fitted[Any], refusal: Refusal) -> None:
+def note_in(fitted: Fitted[Any], refusal: Refusal, *, logs: bool = True) -> None:
     """Tell in a report, and in the log, what happened to a call.
 
     Args:
         fitted: What is sent in its place.
         refusal: Why the provider refused what was sent first.
+        logs: Whether the log is told.
     """
     said = _say(refusal)
-    _log.warning("%s", said)
+    if logs:
+        _log.warning("%s", said)
     add_note(fitted, said)
 
 
