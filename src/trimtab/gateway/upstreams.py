@@ -154,17 +154,22 @@ def _proxy_of(upstream: Upstream) -> httpcore.Proxy | None:
     url = named if "://" in named else f"http://{named}"
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        host, port = "", None
-    if not host or not host.isascii() or parts.scheme not in ("http", "https"):
+        usual = _PORTS[parts.scheme]
+        place = httpcore.URL(
+            scheme=parts.scheme,
+            host=parts.hostname or "",
+            port=parts.port or usual,
+            target="/",
+        )
+        if not place.host:
+            raise ValueError("no host")
+    except (KeyError, ValueError, TypeError) as error:
         shown = named.rpartition("@")[2]  # whoever writes a password there does not want to read it again
         raise ConfigurationError(
             f"{scheme.upper()}_PROXY cannot be {shown!r:.200}, which stands before {address.shown}: write"
             f" http://HOST:PORT, or leave that host out by NO_PROXY={address.host}",
             argument="upstreams",
-        )
-    place = httpcore.URL(scheme=parts.scheme, host=host, port=port or _PORTS[parts.scheme], target="/")
+        ) from error
     auth = None
     if parts.username is not None:
         auth = unquote(parts.username).encode(), unquote(parts.password or "").encode()
