@@ -288,7 +288,9 @@ def test_a_signal_is_passed_on_and_nothing_stays(number: signal.Signals, tmp_pat
         assert process.stdout is not None
         pid, address = process.stdout.readline().split()
         process.send_signal(number)
-        said, told = process.communicate()
+        process.wait()  # communicate() would end its input, and so the command, before the signal does
+        assert process.stderr is not None
+        said, told = process.stdout.read(), process.stderr.read()
     assert (said, process.returncode) == (f"{int(number)}\n", 5)
     assert told == "trimtab: no request came through the gateway\n"
     with pytest.raises(ProcessLookupError):

@@ -17,6 +17,7 @@ GUESTS = (
     "session/core.py",
     "session/found_rules.py",
     "session/kinds.py",
+    "gateway/exchange.py",
     "_shared/observers.py",
     "batch/task.py",
 )

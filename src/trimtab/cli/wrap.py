@@ -26,8 +26,8 @@ DRAIN_SECONDS = 1.0
 
 EPILOG = """\b
 Examples:
-  trimtab wrap --budget 24k my-agent --task 'Read the logs.'
-  trimtab wrap --budget 80% -- python agent.py
+  trimtab wrap --budget 24k my-agent 'Read the logs.'
+  trimtab wrap --budget 80% python agent.py
 """
 
 

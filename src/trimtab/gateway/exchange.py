@@ -159,7 +159,7 @@ class Exchange:
         self._path, self._token = self._guard.target(scope["raw_path"])
         query: bytes = scope["query_string"]
         self._target = self._path + (b"?" + query if query else b"")
-        self.record = Record(method=self._method, path=self._guard.shown(self._path))
+        self.record = Record(method=self._method, path=self._guard.log_path(self._path))
         path = unquote(self._path.decode("latin-1"))
         self._call = read_path(path, {name.decode("latin-1") for name, _ in self._headers})
         self._body_read = asyncio.Event()

@@ -87,7 +87,7 @@ class Guard:
         token, slash, rest = raw_path[len(TOKEN_PATH) :].partition(b"/")
         return slash + rest or b"/", token
 
-    def shown(self, path: bytes) -> str:
+    def log_path(self, path: bytes) -> str:
         """Write a path for the log: decoded, and without what is a token or was meant to be one.
 
         Args:

@@ -144,7 +144,9 @@ class Limits:
     answer_seconds: float = 600
     """The longest silence of an upstream, before its answer and within."""
     stall_seconds: float = 120
-    """The longest time in which a client takes nothing of its answer, or sends nothing of a body."""
+    """The longest time in which a client takes nothing of its answer, or sends nothing of a body that it has
+    begun.
+    """
     idle_seconds: float = 75
     """How long a connection without a request stays open."""
     drain_seconds: float = 30

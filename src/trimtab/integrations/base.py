@@ -412,7 +412,7 @@ class Trimmer(Generic[M]):
         Returns:
             The messages, the index that each had among those given, and how many of them had such thinking.
         """
-        known, form = self._refused.thinking(), self._format
+        known, form = self._refused.thinking_of(), self._format
         if not known:
             return messages, range(len(messages)), 0
         left, stay, count = list[M](), list[int](), 0

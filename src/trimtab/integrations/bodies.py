@@ -101,7 +101,7 @@ class Bodies(ChatTrimmer[Any]):
         request = self._request_of(body)
         if request is None:
             return Sent(body)
-        known, form = () if asker is None else self._refused.thinking(asker), self._format
+        known, form = () if asker is None else self._refused.thinking_of(asker), self._format
         left = form.forget_thinking(request.body or {}, known) if known else None
         if left is None:
             return (yield from self._fit_call(self._call(body, request, model, asker)))

@@ -266,8 +266,6 @@ class Chats:
             asker: Who asks, where one client serves several: nobody is counted by the bills of another. None:
                 nothing is known of it, or remembered.
         """
-        if asker is None:
-            return Chat(("", "", ""), self._new_baseline(model), self._format)
         keys: dict[int, str] = {}
 
         def key(place: int) -> str:
@@ -278,7 +276,9 @@ class Chats:
         roles = (mapping_of(one).get("role") for one in messages)
         first = next((at for at, role in enumerate(roles) if role not in SYSTEM_ROLES), -1)
         last = len(messages) - 1
-        opening = (asker, model or "", key(first) if first >= 0 else "")
+        opening = (asker or "", model or "", key(first) if first >= 0 else "")
+        if asker is None:
+            return Chat(opening, self._new_baseline(model), self._format)
         with self._lock:
             known = [*self._by_opening.get(opening, ())]
         root = next((chat for chat in known if not chat.marks), None)

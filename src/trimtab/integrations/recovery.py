@@ -49,7 +49,7 @@ class Refused:
         self._rooms: OrderedDict[tuple[str | None, str], int] = OrderedDict()
         self._thinking: OrderedDict[tuple[str, str], None] = OrderedDict()
 
-    def thinking(self, asker: str = "") -> Collection[str]:
+    def thinking_of(self, asker: str = "") -> Collection[str]:
         """List the thinking that was refused, by `Format.thinking_key`.
 
         Args:
