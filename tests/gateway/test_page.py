@@ -42,11 +42,14 @@ def rows(front: Running, path: str = "/trimtab/") -> list[list[str]]:
 
 def test_conversations_have_the_sums_of_their_requests(front: Running) -> None:
     """Two that are asked in turn are two rows, the last one first; what only counts is in none."""
+    lines = []
     for name, turns in (("one", 1), ("two", 30), ("one", 2), ("two", 31), ("one", 3)):
         front.ask(CHAT, chat(name, turns))
+        lines.append(front.line())  # a line comes once its request has ended, which may be after its answer
     front.ask("/v1/messages/count_tokens", {**chat("one", 3, "claude-opus-4-5"), "max_tokens": 9})
     front.ask("/v1/files", method="GET")
-    lines = [front.line() for _ in range(7)]
+    for _ in range(2):
+        front.line()
     found = rows(front)
     assert [len(found), found[0][2], found[1][2]] == [2, "3", "2"]
     for row, own in zip(found, (lines[0:5:2], lines[1:5:2]), strict=True):
@@ -61,9 +64,10 @@ def test_conversations_have_the_sums_of_their_requests(front: Running) -> None:
 def test_a_conversation_lists_its_requests_with_reasons_and_reuse(front: Running) -> None:
     """The same request again begins wholly as the one before; another first answer shares next to nothing."""
     first = chat("one", 30)
+    lines = []
     for body in (first, first, {**first, "messages": [*first["messages"][:1], *talk(40)[41:]]}):
         front.ask(CHAT, body)
-    lines = [front.line() for _ in range(3)]
+        lines.append(front.line())
     (row,) = rows(front)
     last, again, begin = rows(front, f"/trimtab/{row[0]}")
     for cells, line in zip((begin, again, last), lines, strict=True):
