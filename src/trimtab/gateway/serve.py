@@ -7,7 +7,7 @@ import ipaddress
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -55,7 +55,7 @@ def serve(
 
 
 @contextmanager
-def serve_in_thread(gateway: Gateway, /) -> Iterator[str]:
+def serve_in_thread(gateway: Gateway, /) -> Generator[str]:
     """Serve a gateway on a free port of the loopback while a block runs; gives its address.
 
     Args:
@@ -206,7 +206,7 @@ class _Connection(H11Protocol):
 
 
 @contextmanager
-def _signals(server: _Server) -> Iterator[None]:
+def _signals(server: _Server) -> Generator[None]:
     """End well by a signal: uvicorn raises it again once it has ended by it, which would kill the process.
 
     One that comes before uvicorn waits for it ends the server, too.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from urllib.request import getproxies_environment
@@ -144,7 +144,7 @@ class _Signals:
 
 
 @contextmanager
-def _signals() -> Iterator[_Signals]:
+def _signals() -> Generator[_Signals]:
     """Take the signals of this process; one that it ignores the command ignores, too, as under nohup."""
     made = _Signals()
     known = [signal.Signals[name] for name in _PASSED if name in signal.Signals.__members__]
