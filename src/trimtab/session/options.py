@@ -561,7 +561,7 @@ class Options(SessionOptions):
         A kind that raises writes nothing: what is in the log must be shown.
         """
         compact = self.compact if self.context is None else compact_in(self.context)
-        return compact if compact is None or not compact.kinds else with_safe_kinds(compact)
+        return with_safe_kinds(compact) if compact is not None and compact.kinds else compact
 
     @property
     def over_limit(self) -> bool:
@@ -574,7 +574,7 @@ class Options(SessionOptions):
         return callable(self.must_keep)
 
     @property
-    def _kinds(self) -> Sequence[Kind]:
+    def kinds(self) -> Sequence[Kind]:
         """The kinds of `compact`, which no log can store."""
         return () if self.compact is None else self.compact.kinds
 
@@ -602,7 +602,7 @@ class Options(SessionOptions):
                 ),
                 "must_keep": name_of(self.must_keep) if self.keeps_by_function else None,
                 "find_rules": name_of(self.find_rules) if callable(self.find_rules) else None,
-                "compact": ", ".join([one.name for one in self._kinds]) or None,
+                "compact": ", ".join([one.name for one in self.kinds]) or None,
                 "counter": None if self.counter is None else counter_name(self.tokens_by),
                 "context": self.context is not None,
                 "ranker": None if self.ranker is None else self.rank().word,
@@ -663,7 +663,7 @@ def functions_of(options: Options, /) -> dict[str, Any]:
     stored = {
         "must_keep": not options.keeps_by_function,
         "find_rules": not callable(options.find_rules),
-        "compact": options.compact is None or not options.compact.kinds,
+        "compact": not options.kinds,
     }
     return {name: value for name, value in found.items() if not stored.get(name)}
 

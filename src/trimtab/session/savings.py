@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 
+from trimtab._shared.memory import with_latest
 from trimtab.compact import Compact
 from trimtab.compact.windows import Window, chat_key, write_results
 from trimtab.formats import Dict, Path, mapping_of
 from trimtab.session.messages import MessageReader, SessionUnit
 
 __all__ = ["Savings"]
+
+_MOST_ASKED = 3
+"""Sets of messages that one change of a session asks about by turns: recent, in view, and those that stay."""
 
 
 class Savings:
@@ -28,7 +32,8 @@ class Savings:
         self._compact = compact
         self._known: dict[int, tuple[Dict, Mapping[Path, str], int]] = {}
         """By version: the message, what its texts were written as last, and what that saved."""
-        self._latest: tuple[tuple[object, ...], int] = ((), 0)
+        self._latest: dict[tuple[object, ...], tuple[int, object]] = {}
+        """What was found last, by what was asked: beside the messages, whose identities are part of that."""
 
     def tokens(
         self, units: Iterable[SessionUnit], *, front: Sequence[Dict] = (), pins: Collection[int] = ()
@@ -42,9 +47,11 @@ class Savings:
         """
         rows = sorted((row for unit in units for row in unit.members.items()), key=itemgetter(0))
         key = (*map(id, front), *((version, id(message)) for version, message in rows), *sorted(pins))
-        if self._latest[0] != key:
-            self._latest = key, self._count(rows, front, pins)
-        return self._latest[1]
+        found = self._latest.get(key)
+        if found is None:
+            found = self._count(rows, front, pins), (rows, list(front))
+            self._latest = with_latest(self._latest, key, found, most=_MOST_ASKED)
+        return found[0]
 
     def _count(self, rows: list[tuple[int, Dict]], front: Sequence[Dict], pins: Collection[int]) -> int:
         reader, compact, start = self._reader, self._compact, len(front)

@@ -130,7 +130,7 @@ def fit_working_set(
             system=working_set.reader.system_apart,
             tools=options.tools if options.context is None else None,
             strategy=None,
-            pin=[*_anchor_places(listed), *listed.pins],
+            pin=listed.pins,
             pending_calls=options.pending_calls,
             on_trim=options.on_trim,
             repair=False,
@@ -161,18 +161,13 @@ def fit_working_set(
         raise
 
 
-def _anchor_places(listed: Listed) -> Iterable[int]:
-    """List where the anchors are, which are shown as they are."""
-    return (at for at, one in enumerate(listed.origins[: listed.leading]) if one.kind == "anchor")
-
-
 def cut_by_fit(working_set: WorkingSet) -> dict[int, Dict]:
     """Map messages in view that only the fit cuts, by version, to what it shows of them.
 
     Most views fit as they are, and no fit is made.
     """
-    options = working_set.reader.options
-    drops = options.writes is not None and any(kind.lossy for kind in options.writes.kinds)
+    writes = working_set.reader.options.writes
+    drops = writes is not None and any(kind.lossy for kind in writes.kinds)
     fits = working_set.breakdown.total <= working_set.view_limit_tokens
     if fits and not drops and not working_set.said_last():
         return {}
@@ -181,14 +176,15 @@ def cut_by_fit(working_set: WorkingSet) -> dict[int, Dict]:
     except BudgetExceededError:
         return {}
     origins, positions = listed_view(working_set).origins, fitted.positions
-    reasons = {row.index: row.reason for row in fitted.report.messages}
+    rows = () if writes is None else fitted.report.messages
+    compacted = {row.index for row in rows if row.reason == "compacted"}
     found = dict[int, Dict]()
     for at in fitted.changed:
         place, message = positions[at], fitted.messages[at]
         if place is None or origins[place].kind != "message":
             continue
         # What is written shorter is all there, unless a kind dropped some of it.
-        if reasons[place] != "compacted" or (drops and CUT_MARKER[:-1] in str(message)):
+        if place not in compacted or (drops and CUT_MARKER[:-1] in str(message)):
             found[origins[place].versions[0]] = message
     return found
 
@@ -248,6 +244,8 @@ def listed_view(working_set: WorkingSet) -> Listed:
     for version, whole in working_set.said_last().items():
         at = columns.versions.index(version)
         columns.messages[at], columns.sizes[at] = copy_plain(whole), None
+    kinds = [one.kind for one in origins[:lead]] if working_set.reader.options.writes else ()
+    fixed = (at for at, kind in enumerate(kinds) if kind == "anchor")  # whose results are shown as they are
     listed = Listed(
         [*front, *columns.messages],
         origins=origins,
@@ -255,7 +253,7 @@ def listed_view(working_set: WorkingSet) -> Listed:
         units=units,
         leading=lead,
         stable=stable,
-        pins=sorted(index_of[version] for version in (0, *state.pins) if version in index_of),
+        pins=[*fixed, *sorted(index_of[version] for version in (0, *state.pins) if version in index_of)],
         latest_user=index_of.get(state.user) if state.user else None,
     )
     return _mend_pairs(listed, working_set.reader.options)
