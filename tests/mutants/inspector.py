@@ -8,7 +8,7 @@ INSPECTOR = (
     module(
         "inspector/guard.py",
         "test_inspector.py",
-        ("Guard._answer", "if not self._is_own(_name(host)):", "if False:"),
+        ("Guard._answer", "if not self._is_own(host_name(host)):", "if False:"),
         ("Guard._answer", "_place(origin) != host.lower()", "False"),
         ("Guard._answer", 'not in ("GET", "HEAD")', 'in ("GET", "HEAD")'),
         ("Guard._answer", "self.is_token(query[TOKEN_FIELD][0])", "True"),

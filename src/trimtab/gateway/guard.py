@@ -7,12 +7,12 @@ the Origin that it comes from. What has two lengths or two keys could be read in
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import re
 from collections.abc import Collection
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
+from trimtab._shared.hosts import host_name, is_loopback_address
 from trimtab.errors import ConfigurationError
 from trimtab.gateway.headers import Headers, value_of
 
@@ -122,7 +122,7 @@ class Guard:
         return Refusal(401, why, "no_token")
 
     def _without_token(self, headers: Headers) -> Refusal | None:
-        if not self._is_ours(_name(value_of(headers, b"host"))):
+        if not self._is_ours(host_name(value_of(headers, b"host"))):
             return Refusal(421, "this gateway is asked by its own address only", "unknown_host")
         origin = value_of(headers, b"origin")
         if origin and not self._is_own(origin):
@@ -131,27 +131,11 @@ class Guard:
 
     def _is_ours(self, name: str) -> bool:
         """Tell whether a name is this machine's; a name of a page may lead here, an address of it cannot."""
-        return name in self._hosts or is_loopback(name)
+        return name in self._hosts or is_loopback_address(name)
 
     def _is_own(self, origin: str) -> bool:
         """Tell whether an Origin is a page of this machine, or a program's own window, as editors have."""
         scheme, found, place = origin.partition("://")
         if not found:
             return False  # "null": a page whose site is hidden
-        return scheme not in ("http", "https") or self._is_ours(_name(place))
-
-
-def is_loopback(name: str, /) -> bool:
-    """Tell whether a name is an address that no other machine reaches."""
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
-def _name(host: str) -> str:
-    """Return a Host without its port."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+        return scheme not in ("http", "https") or self._is_ours(host_name(place))

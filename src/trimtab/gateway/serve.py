@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import signal
 import socket
 import threading
@@ -15,6 +14,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from trimtab._shared.hosts import is_loopback
 from trimtab.errors import ConfigurationError, option, phrase
 from trimtab.gateway.app import Gateway
 from trimtab.gateway.settings import Limits
@@ -73,7 +73,7 @@ def serve_in_thread(gateway: Gateway, /) -> Generator[str]:
 
 
 def _listen(gateway: Gateway, host: str, port: int) -> socket.socket:
-    if not _is_loopback(host) and not gateway.has_token:
+    if not is_loopback(host) and not gateway.has_token:
         raise ConfigurationError(
             phrase(
                 f"host {host!r} can be reached from other machines, and the gateway would pass on what any of"
@@ -220,10 +220,3 @@ def _signals(server: _Server) -> Generator[None]:
             yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

@@ -17,6 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from trimtab._shared.hosts import host_name
 from trimtab.report import Report
 from trimtab.report.html import overview_fragment
 
@@ -107,7 +108,7 @@ class Guard:
     def _answer(self, scope: Scope) -> ASGIApp:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if not self._is_own(_name(host)):
+        if not self._is_own(host_name(host)):
             return PlainTextResponse(
                 "This server is asked by its own address only, and not by the name in this request's Host.\n",
                 status_code=421,
@@ -155,14 +156,6 @@ class Guard:
             _cookie_name(host), self._token.decode(), httponly=True, samesite="strict", path="/"
         )
         return answer
-
-
-def _name(host: str) -> str:
-    """Return a Host without its port."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
 
 
 def _place(origin: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 import socket
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Any
 
 import uvicorn
 
+from trimtab._shared.hosts import is_loopback
 from trimtab.errors import (
     ConfigurationError,
     option,
@@ -53,7 +53,7 @@ def serve(
         ConfigurationError: The port is taken or unavailable, or the host is not a loopback address and that
             is not allowed.
     """
-    if not _is_loopback(host) and not allow_remote:
+    if not is_loopback(host) and not allow_remote:
         raise ConfigurationError(
             phrase(
                 f"host {host!r} can be reached from other machines, and the traffic is not encrypted: use"
@@ -83,10 +83,3 @@ def serve(
         config: Any = uvicorn.Config(app, log_level="warning", server_header=False, access_log=False)
         with suppress(KeyboardInterrupt):  # uvicorn raises it again when it has ended by it
             uvicorn.Server(config).run(sockets=[place])
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
