@@ -254,7 +254,7 @@ def cut_of(given: Messages, view: View, form: Format, /) -> int:
     earlier messages that were recalled for a question, which stand in front of it.
     """
     cut = len(given)
-    for sent in reversed(view.unwritten or view.messages):
+    for sent in reversed(view.as_said):
         if not cut:
             break
         is_own = given[cut - 1] != sent and _is_own(sent, form)

@@ -92,6 +92,11 @@ class View:
     marks: tuple[int, ...] | None = None
     """How many messages stand before each mark for the prompt cache, where the policy sets them."""
 
+    @property
+    def as_said(self) -> Messages:
+        """The messages with results as they came, by which those of a recording are known again."""
+        return self.unwritten or self.messages
+
 
 class Player(Protocol):
     """Plays the calls of one recording, one after the other."""
@@ -336,8 +341,7 @@ class BySession:
         view = _view(self.session.fit())
         if self.asks_model:
             self._count_summaries()
-        sent = view.unwritten or view.messages
-        gone = self.keys.count_gone(call.messages[self.leading :], sent)
+        gone = self.keys.count_gone(call.messages[self.leading :], view.as_said)
         return replace(view, evicted=gone, changed=False)
 
     def ask(self, call: ModelCall, /) -> View:
