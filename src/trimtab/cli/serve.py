@@ -55,20 +55,21 @@ _limit_options = together(
         help="Requests in progress; one more is answered 503, in the words of its API. Default: 512.",
     ),
     click.option(
-        "--max-body",
-        "max_body_bytes",
-        type=_COUNT,
-        metavar="BYTES",
-        help="Length of a request that is fitted; others pass through in parts. Default: 67108864.",
-    ),
-    click.option(
         "--max-bodies",
         "max_bodies_bytes",
         type=_COUNT,
         metavar="BYTES",
         help="Length of all such requests together; one more is answered 503. Default: 536870912.",
     ),
+    click.option(
+        "--max-body",
+        "max_body_bytes",
+        type=_COUNT,
+        metavar="BYTES",
+        help="Length of a request that is fitted; others pass through in parts. Default: 67108864.",
+    ),
 )
+
 EPILOG = """\b
 Examples:
   trimtab serve --budget 80%

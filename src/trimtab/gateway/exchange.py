@@ -187,6 +187,9 @@ class Exchange:
             record.status = record.status or GONE
         except asyncio.CancelledError:
             record.end = "drained"  # the time that answers in progress had is over
+            if not self._has_begun:
+                self._is_last = True
+                await self._answer(self._error(503, "this gateway is about to end: ask again", record.end))
             raise
         except Exception as error:  # a fault of ours, or of what we stand on: who runs it has to find it
             record.end = f"failed: {type(error).__name__}"
