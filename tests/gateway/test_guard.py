@@ -80,7 +80,18 @@ def test_what_could_be_read_in_two_ways_or_comes_from_a_page_is_refused(
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/../admin", "/v1/%2e%2e/admin", "/v1/..%2fadmin", "http://evil.example/v1/files", "*"]
+    "path",
+    [
+        *(
+            "/v1/../admin",
+            "/v1/%2e%2e/admin",
+            "/v1/..%2fadmin",
+            "/v1/..;a=1/admin",
+            "/v1/..%3B/admin",
+            "/v1/..",
+        ),
+        *("/v1/files#x", "/..#x", "http://evil.example/v1/files", "*"),
+    ],
 )
 def test_no_path_leads_out_of_the_upstream(pair: tuple[Running, Recorder], path: str) -> None:
     """Neither by dot segments, however they are written, nor by an address of its own."""
