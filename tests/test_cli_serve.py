@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from tests.gateway.gateways import Running, recorder, run, talk
 from trimtab import cli, fit
+from trimtab.cli.serve import serve
+from trimtab.gateway import Limits
 
 SCRIPT = Path(sys.executable).with_name("trimtab")
 TOKEN = "a-token-of-16-or-more"
@@ -54,6 +59,7 @@ def chat(model: str = "gpt-4o", messages: Any = TALK) -> dict[str, Any]:
         (("--rules", "no-such-file"), "no-such-file"),
         (("--drain", "0"), "above 0"),
         (("--max-calls", "0"), "--max-calls"),
+        (("--max-body", "9", "--max-bodies", "8"), "max_bodies_bytes"),
         (("--config", "no-such-file"), "no-such-file"),
     ],
 )
@@ -98,7 +104,7 @@ def test_options_fit_limit_and_route(tmp_path: Path) -> None:
             *("--upstream", f"openai={main.address}", "--upstream", f"openai/qwen*={other.address}/v1"),
             *("--budget", "1k", "--budget", "qwen*=400"),
             *("--rule", "Answer in Dutch.", "--rules", rules, "--compact", "--no-learn"),
-            *("--max-body", 20_000, "--max-calls", 3, "--max-connections", 9),
+            *("--max-body", 20_000, "--max-bodies", 50_000, "--max-calls", 3, "--max-connections", 9),
             *("--answer-timeout", 20, "--drain", 5),
         ]
         with served(*options) as front:
@@ -194,3 +200,16 @@ def test_one_value_of_a_file_needs_no_list(tmp_path: Path, budget: str, limit: i
         path.write_text(f'budget = {budget}\nupstream = "openai={behind.address}"\ndrain = 1.5\n')
         with served("--config", path) as front:
             assert front.ask("/v1/chat/completions", chat()).report["limit"] == limit
+
+
+def test_the_help_tells_the_limits_that_hold() -> None:
+    """They stand in `Limits`; the help, which needs no extra, only tells them."""
+    told = {
+        param.name: re.search(r"Default: (\d+)\.", param.help or "")
+        for param in serve.params
+        if isinstance(param, click.Option) and param.name in {field.name for field in fields(Limits)}
+    }
+    assert len(told) == 6
+    assert {name: found and float(found[1]) for name, found in told.items()} == {
+        name: getattr(Limits(), str(name)) for name in told
+    }

@@ -172,17 +172,34 @@ def test_a_compressed_request_is_read(pair: tuple[Running, Recorder], encoding: 
             assert 0 < len(seen.data["messages"]) < len(TALK)
 
 
+def test_a_body_of_several_members_is_read_whole(pair: tuple[Running, Recorder]) -> None:
+    """RFC 1952, 2.2: who read the first alone would read another request than the upstream."""
+    front, behind = pair
+    text = json.dumps(body_of("openai_chat", TALK)).encode()
+    raw = b"".join(gzip.compress(text[start : start + 500]) for start in range(0, len(text), 500))
+    assert front.ask(PATHS["openai_chat"], raw, {"Content-Encoding": "gzip"}).status == 200
+    assert 0 < len(behind.seen[-1].data["messages"]) < len(TALK)
+
+
 @pytest.mark.parametrize(
     ("raw", "encoding", "status"),
     [
         (b"not gzip", "gzip", 400),
+        (gzip.compress(b"{}") + gzip.compress(b" " * 9)[:-9], "gzip", 400),
+        (gzip.compress(b"{}") + b"more", "gzip", 400),
+        (gzip.compress(b"") * 2_000 + gzip.compress(b"{}"), "gzip", 400),
+        (gzip.compress(b" " * 40_000_000) * 2, "gzip", 413),
+        (zlib.compress(b"{}") + b"more", "deflate", 400),
         (gzip.compress(b"{}")[:-9], "gzip", 400),
         (gzip.compress(b" " * 70_000_000), "gzip", 413),
         (b"x", "br", 415),
         (b"x", "gzip, gzip", 415),
         (b"x", "zstd", 400 if sys.version_info >= (3, 14) else 415),
     ],
-    ids=["no gzip", "cut off", "bomb", "brotli", "twice", "zstd"],
+    ids=[
+        *("no gzip", "a member cut off", "more behind", "many members", "two that are a bomb"),
+        *("more behind deflate", "cut off", "bomb", "brotli", "twice", "zstd"),
+    ],
 )
 def test_a_compressed_request_that_cannot_be_read_is_refused(
     pair: tuple[Running, Recorder], raw: bytes, encoding: str, status: int

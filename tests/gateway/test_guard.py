@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import signal
@@ -9,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -181,7 +182,70 @@ def test_a_token_in_an_odd_place_of_a_path_is_not_in_the_log(token: str | None) 
             lines.append(front.line())
         said = json.dumps(lines) + front.end()
     assert TOKEN not in said
+    # What stands within a path is the upstream's own.
+    assert {one.target for one in behind.seen if TOKEN in one.target} <= {f"/v1/t/{TOKEN}/models"}
     assert [one["path"].endswith("/models") for one in lines] == [True] * len(paths)
+
+
+def test_a_token_that_nobody_asks_for_is_not_the_upstreams() -> None:
+    """A program that is told one asks the gateway of this machine as it asks any other."""
+    with recorder() as behind, gateway(behind.address) as front:
+        statuses = [front.ask(f"{beginning}{TOKEN}/v1/files", b"1").status for beginning in ("/t/", "/t//")]
+        odd = [
+            front.ask(f"{beginning}{TOKEN}/v1/files", b"1").status for beginning in ("/T/", "//t/", "/%74/")
+        ]
+    assert (statuses, odd) == ([200, 200], [400, 400, 400])
+    assert [one.target for one in behind.seen] == ["/v1/files"] * 2
+
+
+def test_bodies_of_all_requests_together_have_a_limit() -> None:
+    """Said lengths, chunks, and what is behind a compression; each gives its room back at its end."""
+    asked, free = threading.Event(), threading.Event()
+
+    class Waiting(JSONHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            asked.set()
+            free.wait(30)
+            self.answer(200, {})
+
+    limits = {"max_body_bytes": 9_000, "max_bodies_bytes": 10_000}
+    body = json.dumps({**CHAT, "pad": " " * 6_000}).encode()
+    chat = "/v1/chat/completions"
+    with loopback(Waiting) as address, gateway(address, limits=limits) as front:
+        for data, headers in (
+            (body, {}),
+            (iter([body]), {}),
+            (gzip.compress(body), {"Content-Encoding": "gzip"}),
+        ):
+            asked.clear()
+            free.clear()
+            first = front.connect()
+            first.request("POST", chat, data, headers, encode_chunked=not isinstance(data, bytes))
+            assert asked.wait(30)
+            full = [front.ask(chat, body), front.ask(chat, gzip.compress(body), {"Content-Encoding": "gzip"})]
+            small = threading.Thread(target=front.ask, args=(chat, CHAT))
+            small.start()
+            free.set()
+            small.join()
+            assert first.getresponse().read() == b"{}"
+            first.close()
+            assert [(one.status, one.headers["retry-after"]) for one in full] == [(503, "1")] * 2
+        assert [front.ask(chat, body).status for _ in range(3)] == [200] * 3
+
+
+def test_pages_of_the_gateway_that_nobody_reads_keep_no_connection() -> None:
+    """One request behind the other, more than sockets take; the next client is served."""
+    limits = {"max_connections": 1, "stall_seconds": 0.2, "idle_seconds": 1, "header_seconds": 1}
+    with recorder() as behind, gateway(behind.address, limits=limits) as front, socket.socket() as silent:
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        silent.settimeout(0.5)
+        place = urlsplit(front.address)
+        silent.connect((place.hostname, place.port))
+        with suppress(OSError):  # nothing more is taken, or the connection is cut off
+            silent.sendall(head("Host: localhost", method="GET", path="/metrics") * 5_000)
+        served = (_is_served(front) for _ in range(200))
+        assert next((True for one in served if one), False)
 
 
 def test_a_gateway_that_is_full_says_so_in_the_words_of_the_api() -> None:

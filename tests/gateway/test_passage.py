@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 import http.client
@@ -10,6 +11,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -271,6 +273,30 @@ def test_an_api_without_an_upstream_is_404() -> None:
             answer = front.ask("/v1/messages", {"model": "claude-sonnet-4-5", "messages": []})
             assert front.line()["end"] == "no_upstream"
     assert (answer.status, answer.data["error"]["type"], behind.seen) == (404, "not_found_error", [])
+
+
+@pytest.mark.parametrize("named", [None, [Upstream(api="openai", url="https://api.openai.com/v1")]])
+def test_a_key_of_azures_is_not_sent_to_openai(named: list[Upstream] | None) -> None:
+    """OpenAI's own address has none of these paths; a server of one's own may, and is asked."""
+    app = make_app(named)
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def receive() -> dict[str, Any]:
+        return {
+            "type": "http.request",
+            "body": b'{"messages": [{"role": "user", "content": "hi"}]}',
+            "more_body": False,
+        }
+
+    path = "/openai/deployments/gpt-4o/chat/completions"
+    scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
+    asyncio.run(app({**scope, "headers": [(b"host", b"localhost"), (b"api-key", b"k")]}, receive, send))
+    assert sent[0]["status"] == 404
+    with recorder() as behind, gateway([{"api": "openai", "url": behind.address}]) as front:
+        assert front.ask(path, {"messages": []}).status == 200
 
 
 def test_models_of_a_pattern_go_to_their_own_server() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
@@ -23,47 +24,49 @@ from trimtab.cli.output import usage
 from trimtab.errors import ConfigurationError
 
 _ABOVE_ZERO = Number("a number above 0", lambda number: number > 0)
+_COUNT = click.IntRange(min=1)
 
+# By the names of the fields of `Limits`, which has their defaults; the texts only tell them.
 _limit_options = together(
     click.option(
         "--drain",
+        "drain_seconds",
         type=_ABOVE_ZERO,
-        default=30,
-        show_default=True,
         metavar="SECONDS",
-        help="How long answers in progress may go on after SIGTERM or Ctrl+C.",
+        help="How long answers in progress may go on after SIGTERM or Ctrl+C. Default: 30.",
     ),
     click.option(
         "--answer-timeout",
+        "answer_seconds",
         type=_ABOVE_ZERO,
-        default=600,
-        show_default=True,
         metavar="SECONDS",
-        help="The longest silence of an upstream, before its answer and within.",
+        help="The longest silence of an upstream, before its answer and within. Default: 600.",
     ),
     click.option(
         "--max-connections",
-        type=click.IntRange(min=1),
-        default=2_000,
-        show_default=True,
+        type=_COUNT,
         metavar="N",
-        help="Open connections of clients; one more is answered 503.",
+        help="Open connections of clients; one more is answered 503. Default: 2000.",
     ),
     click.option(
         "--max-calls",
-        type=click.IntRange(min=1),
-        default=512,
-        show_default=True,
+        type=_COUNT,
         metavar="N",
-        help="Requests in progress; one more is answered 503, in the words of its API.",
+        help="Requests in progress; one more is answered 503, in the words of its API. Default: 512.",
+    ),
+    click.option(
+        "--max-bodies",
+        "max_bodies_bytes",
+        type=_COUNT,
+        metavar="BYTES",
+        help="Length of all such requests together; one more is answered 503. Default: 536870912.",
     ),
     click.option(
         "--max-body",
-        type=click.IntRange(min=1),
-        default=64 * 2**20,
-        show_default=True,
+        "max_body_bytes",
+        type=_COUNT,
         metavar="BYTES",
-        help="Length of a request that is fitted; others pass through in parts.",
+        help="Length of a request that is fitted; others pass through in parts. Default: 67108864.",
     ),
 )
 
@@ -122,13 +125,7 @@ def serve(
         budgets=budgets_in(budgets),
         learn=given["learn"],
         token=token,
-        limits=gateway.Limits(
-            max_body_bytes=given["max_body"],
-            max_calls=given["max_calls"],
-            max_connections=given["max_connections"],
-            answer_seconds=given["answer_timeout"],
-            drain_seconds=given["drain"],
-        ),
+        limits=_limits_in(gateway, given),
         log=None if given["quiet"] else lines.write,
         **fit_options_in(given),
     )
@@ -140,6 +137,14 @@ def serve(
             port=port,
             ready=lambda address: click.echo(f"trimtab: {address} passes requests on to {asked}", err=True),
         )
+
+
+def _limits_in(gateway: Any, given: Mapping[str, Any]) -> Any:
+    """Make limits of the options that were given."""
+    names = {field.name for field in fields(gateway.Limits)}
+    return gateway.Limits(
+        **{name: value for name, value in given.items() if name in names and value is not None}
+    )
 
 
 def _place(listen: str) -> tuple[str, int]:

@@ -10,6 +10,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.gateway.exchange import Exchange, Rooms
 from trimtab.gateway.fits import Fits
 from trimtab.gateway.guard import LOOPBACK, Guard
+from trimtab.gateway.held import HeldBytes
 from trimtab.gateway.metrics import CONTENT_TYPE, Metrics
 from trimtab.gateway.page import overview, page_of, policy_of
 from trimtab.gateway.recent import Recent
@@ -165,5 +166,6 @@ def make_app(
         Fits(budgets or {}, learns=learn, max_bytes=limits.max_body_bytes, options=options),
         Upstreams(public_upstreams() if upstreams is None else upstreams, limits),
         limits,
+        HeldBytes(limits.max_bodies_bytes),
     )
     return Gateway(rooms, has_token=token is not None, log=log)

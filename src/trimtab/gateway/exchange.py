@@ -20,6 +20,7 @@ from trimtab.gateway.encodings import AnswerReader
 from trimtab.gateway.fits import MOST_QUICK_BYTES, Answered, Fits, FittedCall
 from trimtab.gateway.guard import Guard
 from trimtab.gateway.headers import Headers, for_client, for_upstream, value_of
+from trimtab.gateway.held import HeldBytes
 from trimtab.gateway.recent import blocks_of
 from trimtab.gateway.record import Record
 from trimtab.gateway.settings import Limits, Upstream
@@ -42,6 +43,7 @@ class Rooms(NamedTuple):
     fits: Fits
     upstreams: Upstreams
     limits: Limits
+    held: HeldBytes
 
 
 class _ClientGone(Exception):
@@ -153,7 +155,7 @@ class Exchange:
 
     def __init__(self, scope: Any, receive: Any, send: Any, rooms: Rooms, *, is_full: bool) -> None:
         self._receive, self._send, self._is_full = receive, send, is_full
-        self._guard, self._fits, self._upstreams, self._limits = rooms
+        self._guard, self._fits, self._upstreams, self._limits, self._held = rooms
         self._headers: Headers = scope["headers"]
         self._method: str = scope["method"]
         self._path, self._token = self._guard.target(scope["raw_path"])
@@ -163,6 +165,8 @@ class Exchange:
         path = unquote(self._path.decode("latin-1"))
         self._call = read_path(path, {name.decode("latin-1") for name, _ in self._headers})
         self._body_read = asyncio.Event()
+        self._held_bytes = 0
+        """Of its body, in memory."""
         self._has_begun = False
         """Whether the head of an answer was sent, so that no other can be."""
         self._is_last = False
@@ -183,6 +187,9 @@ class Exchange:
             record.status = record.status or GONE
         except asyncio.CancelledError:
             record.end = "drained"  # the time that answers in progress had is over
+            if not self._has_begun:
+                self._is_last = True
+                await self._answer(self._error(503, "this gateway is about to end: ask again", record.end))
             raise
         except Exception as error:  # a fault of ours, or of what we stand on: who runs it has to find it
             record.end = f"failed: {type(error).__name__}"
@@ -190,6 +197,8 @@ class Exchange:
                 await self._answer(self._error(500, "this gateway failed with this request", record.end))
         else:
             record.end = "done"
+        finally:
+            self._held.take(-self._held_bytes)
 
     async def _run(self) -> None:
         most = self._limits.max_header_bytes
@@ -284,13 +293,27 @@ class Exchange:
             async with asyncio.timeout(self._limits.body_seconds):
                 if length.isdigit() and int(length) > most:
                     raise self._error(413, f"the body has more than {most:,} bytes", "too_large")
+                self._hold(int(length) if length.isdigit() else 0)
                 async for part in self._parts():
                     parts.append(part)
                     if self.record.body_bytes > most:
                         raise self._error(413, f"the body has more than {most:,} bytes", "too_large")
+                    self._hold(self.record.body_bytes)
         except TimeoutError:
             raise self._slow_body() from None
         return b"".join(parts)
+
+    def _hold(self, size: int) -> None:
+        """Have so many bytes of the body in memory, or more.
+
+        Raises:
+            Answered: All requests together have no room for them.
+        """
+        more = max(0, size - self._held_bytes)
+        if not self._held.take(more):
+            why = "this gateway has as many bytes of requests in memory as it takes: ask again"
+            raise self._error(503, why, "busy")
+        self._held_bytes += more
 
     def _slow_body(self) -> Answered:
         self._is_last = True  # what comes of it later is no request
@@ -304,6 +327,8 @@ class Exchange:
             asked = await asyncio.to_thread(fits.read, *came)
         else:
             asked = fits.read(*came)
+        if encoding:
+            self._hold(len(content) + asked.text_bytes)
         self.record.model = asked.model
         fitted = fits.fit(asked) if fits.is_quick(asked) else await asyncio.to_thread(fits.fit, asked)
         self.record.fit_ms = round((perf_counter() - began) * 1000, 2)
