@@ -26,7 +26,7 @@ app = make_app(
     log=lambda line: print(json.dumps(line), flush=True),
     **given["options"],
 )
-serve(app, ready=lambda address: print(address, flush=True))
+serve(app, ready=lambda address: print(address, app.inspect_path, flush=True))
 """
 APIS = ("openai", "anthropic", "gemini")
 
@@ -39,6 +39,8 @@ class Running:
     process: subprocess.Popen[str]
     _lines: queue.Queue[str] = field(default_factory=queue.Queue)
     """Of its log; "": its end."""
+    inspect_path: str = ""
+    """Where texts are seen; "": none are kept."""
 
     def read(self) -> None:
         """Take what the process writes, to its end: a pipe that is full would stop who writes."""
@@ -143,7 +145,8 @@ def run(
         line = told(process).readline()
         where = line.find("http://")
         assert where >= 0, line + process.stderr.read()
-        running = Running(line[where:].split()[0], process)
+        address, *more = line[where:].split()
+        running = Running(address, process, inspect_path=next((one for one in more if one[0] == "/"), ""))
         if reads:
             reader = threading.Thread(target=running.read)
             reader.start()

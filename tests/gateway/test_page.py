@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.gateways import Running, gateway, recorder, talk
+from tests.gateway.gateways import Running, Seen, gateway, recorder, talk
 
 TOKEN = "a-token-of-16-or-more"
 CHAT = "/v1/chat/completions"
@@ -71,7 +71,7 @@ def test_a_conversation_lists_its_requests_with_reasons_and_reuse(front: Running
     (row,) = rows(front)
     last, again, begin = rows(front, f"/trimtab/{row[0]}")
     for cells, line in zip((begin, again, last), lines, strict=True):
-        assert [int(cells[at].replace(",", "")) for at in (2, 3, 5, 10)] == [
+        assert [int(cells[at].replace(",", "")) for at in (2, 3, 5, 11)] == [
             line[name] for name in ("before", "after", "evicted", "limit")
         ]
         assert cells[1] == f"{line['evicted']} over limit"
@@ -93,6 +93,31 @@ def test_a_page_holds_no_text_of_a_request_and_nothing_that_acts(front: Running)
         policy = answer.headers["content-security-policy"]
         assert policy.startswith("default-src 'none'; style-src 'sha256-")
         assert answer.headers["cache-control"] == "no-store"
+
+
+def test_dollars_are_those_of_bills_and_what_has_none_is_told() -> None:
+    """Of gpt-4o a million tokens cost $2.50, cached ones half, and those of answers four times that."""
+    usage = {"prompt_tokens": 100_000, "completion_tokens": 1_000}
+    bills = iter([{**usage, "prompt_tokens_details": {"cached_tokens": 80_000}}, usage, None])
+
+    def answer(seen: Seen) -> tuple[int, dict[str, str], bytes]:
+        return 200, {}, json.dumps({"usage": next(bills)}).encode()
+
+    with recorder(answer) as behind, gateway(behind.address) as front:
+        lines = []
+        for _ in range(3):
+            front.ask(CHAT, chat("one", 3))
+            lines.append(front.line())
+        # 20,000 * 2.5 + 80,000 * 1.25 + 1,000 * 10 = 160,000 millionths; 100,000 * 2.5 + 10,000 = 260,000
+        assert [line.get("dollars") for line in lines] == [0.16, 0.26, None]
+        assert [line.get("cache_read") for line in lines] == [80_000, 0, None]
+        assert rows(front)[0][11] == "$0.420 + 1 unknown"
+        numbers = front.ask("/metrics", method="GET").body.decode()
+    place = '{form="openai_chat",upstream="openai"}'
+    assert f"trimtab_dollars_total{place} 0.42\n" in numbers
+    assert f"trimtab_requests_unpriced_total{place} 1\n" in numbers
+    assert f"trimtab_tokens_cache_read_total{place} 80000\n" in numbers
+    assert f"trimtab_tokens_output_total{place} 2000\n" in numbers
 
 
 def test_what_is_remembered_is_bounded(front: Running) -> None:

@@ -101,6 +101,12 @@ Examples:
     " TRIMTAB_SERVE_TOKEN, too. Needed to listen on an address that other machines reach.",
 )
 @click.option("--quiet", is_flag=True, help="Write no line for each request.")
+@click.option(
+    "--keep-bodies",
+    is_flag=True,
+    help="Keep the texts of the last requests in memory, and show them in an inspector, whose address is"
+    " written at the start. Needs the extra inspect.",
+)
 @_limit_options
 @usage
 def serve(
@@ -127,6 +133,7 @@ def serve(
         token=token,
         limits=_limits_in(gateway, given),
         log=None if given["quiet"] else lines.write,
+        keep_bodies=given["keep_bodies"],
         **fit_options_in(given),
     )
     asked = ", ".join(dict.fromkeys(one.api for one in named or gateway.public_upstreams()))
@@ -135,7 +142,7 @@ def serve(
             app,
             host=host,
             port=port,
-            ready=lambda address: click.echo(f"trimtab: {address} passes requests on to {asked}", err=True),
+            ready=lambda address: _say(address, asked, app.inspect_path),
         )
 
 
@@ -145,6 +152,13 @@ def _limits_in(gateway: Any, given: Mapping[str, Any]) -> Any:
     return gateway.Limits(
         **{name: value for name, value in given.items() if name in names and value is not None}
     )
+
+
+def _say(address: str, asked: str, inspect_path: str) -> None:
+    """Say where the gateway is, in the first line; and where texts are seen, if they are kept."""
+    click.echo(f"trimtab: {address} passes requests on to {asked}", err=True)
+    if inspect_path:
+        click.echo(f"trimtab: open {address}{inspect_path} for the texts of the last requests", err=True)
 
 
 def _place(listen: str) -> tuple[str, int]:

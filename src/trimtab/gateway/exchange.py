@@ -13,9 +13,10 @@ from urllib.parse import unquote
 
 import httpcore2 as httpcore
 
+from trimtab.errors import BudgetExceededError
 from trimtab.formats.api_answers import write_error
 from trimtab.formats.api_paths import read_path
-from trimtab.gateway.bill import BillReader
+from trimtab.gateway.bill import BillReader, charge_in
 from trimtab.gateway.encodings import AnswerReader
 from trimtab.gateway.fits import MOST_QUICK_BYTES, Answered, Fits, FittedCall
 from trimtab.gateway.guard import Guard
@@ -278,7 +279,9 @@ class Exchange:
             reader = BillReader(answer.header(b"content-type"), answer.header(b"content-encoding"))
             await self._pass_answer(answer, watch, reader)
         if answer.status < 300 and not fitted.call.counts:
-            self.record.billed = self._fits.learn(fitted, reader.read())
+            usage, record = reader.read(), self.record
+            record.billed = self._fits.learn(fitted, usage)
+            record.parts, record.dollars = charge_in(usage, fitted.model)
 
     async def _body(self) -> bytes:
         """Read a whole body.
@@ -329,7 +332,7 @@ class Exchange:
             asked = fits.read(*came)
         if encoding:
             self._hold(len(content) + asked.text_bytes)
-        self.record.model = asked.model
+        self.record.model, self.record.asked = asked.model, asked
         fitted = fits.fit(asked) if fits.is_quick(asked) else await asyncio.to_thread(fits.fit, asked)
         self.record.fit_ms = round((perf_counter() - began) * 1000, 2)
         return fitted
@@ -337,6 +340,7 @@ class Exchange:
     def _note(self, fitted: FittedCall) -> None:
         """Note what is sent."""
         record = self.record
+        record.asked = fitted
         record.told, record.reasons, record.conversation = fitted.told, fitted.reasons, fitted.conversation
         is_plain = fitted.is_changed or not value_of(self._headers, b"content-encoding")
         record.blocks = blocks_of(fitted.content) if is_plain and record.conversation else ()
@@ -406,6 +410,8 @@ class Exchange:
         """Answer in the place of an upstream."""
         record = self.record
         record.status, record.end, record.told = error.status, error.reason, error.told
+        if isinstance(error.__cause__, BudgetExceededError):
+            record.refusal = error.__cause__
         body = json.dumps(error.body).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         if error.status == 503:

@@ -10,7 +10,7 @@ from typing import Any
 
 from trimtab._shared.strict_json import dump, parse
 from trimtab.context import Context
-from trimtab.counting.baseline import usage_of
+from trimtab.counting.usage import usage_of
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, FormatError
 from trimtab.formats import get_format
 from trimtab.formats.api_answers import write_error, write_too_long

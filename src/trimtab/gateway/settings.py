@@ -128,6 +128,8 @@ class Limits:
             body that it has begun.
         idle_seconds: How long a connection without a request stays open.
         drain_seconds: How long answers in progress may go on once the gateway is to end.
+        max_kept_calls: Requests whose texts are kept, if they are: the last ones.
+        max_kept_bytes: About how much memory they may take together; one that takes more is not kept.
 
     Raises:
         ConfigurationError: A number is not above zero, or one body may be longer than all together.
@@ -159,6 +161,10 @@ class Limits:
     """How long a connection without a request stays open."""
     drain_seconds: float = 30
     """How long answers in progress may go on once the gateway is to end."""
+    max_kept_calls: int = 100
+    """Requests whose texts are kept, if they are: the last ones."""
+    max_kept_bytes: int = 32 * 2**20
+    """About how much memory they may take together; one that takes more is not kept."""
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
