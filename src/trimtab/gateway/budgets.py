@@ -42,7 +42,7 @@ class Selector:
                 why = f"{part} is there twice" if part in given else "a part of it is empty"
                 raise ConfigurationError(
                     f"a budget cannot be for {words!r:.200}: {why}. Write a model, route:PATH and key:NAME"
-                    " with commas between, such as 'claude-*,route:/v1/messages,key:ci'",
+                    " with commas between, such as 'my-*,route:/v1/messages,key:ci'",
                     argument="budgets",
                 )
             given[part] = rest
