@@ -15,6 +15,7 @@ from trimtab.cli.gateways import (
     budgets_in,
     config_option,
     fit_options_in,
+    keys_in,
     learn_option,
     upstream_in,
     upstream_option,
@@ -74,6 +75,7 @@ EPILOG = """\b
 Examples:
   trimtab serve --budget 80%
   trimtab serve --budget 80% --budget 'my-model=24k' --rule 'Answer in Dutch.'
+  trimtab serve --budget 16k --key ci=env:CI_KEY --budget key:ci=80%
   trimtab serve --config gateway.toml
 """
 
@@ -90,6 +92,15 @@ Examples:
 )
 @upstream_option("SERVE", "the providers' own")
 @budget_option("SERVE")
+@click.option(
+    "--key",
+    "keys",
+    metavar="NAME=sha256:HASH",
+    multiple=True,
+    envvar="TRIMTAB_SERVE_KEY",
+    help="Name for a client's key, told by its hash, or by the variable or file that has it:"
+    " NAME=env:VARIABLE, NAME=file:PATH. Repeatable.",
+)
 @rule_options
 @compact_option
 @learn_option
@@ -110,7 +121,12 @@ Examples:
 @_limit_options
 @usage
 def serve(
-    listen: str, upstreams: Sequence[str], budgets: Sequence[str], token: str | None, **given: Any
+    listen: str,
+    upstreams: Sequence[str],
+    budgets: Sequence[str],
+    keys: Sequence[str],
+    token: str | None,
+    **given: Any,
 ) -> None:
     """Fit the requests of other programs on their way to a provider.
 
@@ -129,6 +145,7 @@ def serve(
     app = gateway.make_app(
         named,
         budgets=budgets_in(budgets),
+        keys=keys_in(keys),
         learn=given["learn"],
         token=token,
         limits=_limits_in(gateway, given),

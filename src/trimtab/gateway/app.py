@@ -12,6 +12,7 @@ from trimtab.gateway.exchange import Exchange, Rooms
 from trimtab.gateway.fits import Fits
 from trimtab.gateway.guard import LOOPBACK, Guard
 from trimtab.gateway.held import HeldBytes
+from trimtab.gateway.keys import Keys
 from trimtab.gateway.metrics import CONTENT_TYPE, Metrics
 from trimtab.gateway.page import overview, page_of, policy_of
 from trimtab.gateway.recent import Recent
@@ -161,6 +162,7 @@ def make_app(
     /,
     *,
     budgets: Mapping[str, AdapterBudget] | None = None,
+    keys: Mapping[str, str] | None = None,
     learn: bool = True,
     token: str | None = None,
     hosts: Collection[str] = LOOPBACK,
@@ -173,9 +175,13 @@ def make_app(
 
     Args:
         upstreams: The servers that it may ask; None: the providers' own.
-        budgets: The budget by the name of a model, or a pattern such as "claude-*"; "*" is for all others.
-            Each is tokens, a share such as "80%", the path of a policy, a `Context`, or None for the model's
-            window less the room for the answer, which is also the default.
+        budgets: The budget by what it is for: the name of a model or a pattern such as "claude-*",
+            "route:/v1/messages" for the beginning of a path, "key:ci" for a key that `keys` names, or several
+            of these with commas between; "*" is for all others. Each is tokens, a share such as "80%", the
+            path of a policy, a `Context`, or None for the model's window less the room for the answer, which
+            is also the default.
+        keys: Names for clients' keys, and what each is told by: "sha256:" and its hash in hex, "env:" and the
+            variable that has it, or "file:" and a path.
         learn: Whether what requests are billed improves the count of those that follow. False: every process
             sends the same for the same request.
         token: What clients send in the header `trimtab-token`, or before the path as `/t/TOKEN`; None: it is
@@ -189,15 +195,20 @@ def make_app(
         options: `rules`, `compact` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: A budget or an option is invalid, or the token is too short.
+        ConfigurationError: A budget, a key or an option is invalid, or the token is too short.
     """
-    limits = Limits() if limits is None else limits
+    limits, named = Limits() if limits is None else limits, Keys(keys or {})
+    servers = public_upstreams() if upstreams is None else upstreams
+    fits = Fits(budgets or {}, learns=learn, max_bytes=limits.max_body_bytes, options=options)
+    for key in (*fits.selectors.keys, *(one.key for one in servers)):
+        named.check(key)
     rooms = Rooms(
         Guard(token, hosts),
-        Fits(budgets or {}, learns=learn, max_bytes=limits.max_body_bytes, options=options),
-        Upstreams(public_upstreams() if upstreams is None else upstreams, limits),
+        fits,
+        Upstreams(servers, limits),
         limits,
         HeldBytes(limits.max_bodies_bytes),
+        named,
     )
     texts = None
     if keep_bodies:

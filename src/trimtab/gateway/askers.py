@@ -40,12 +40,18 @@ class Askers:
             headers: With names in small letters.
             target: Path and query.
         """
-        proved = sorted(_proofs(headers, target))
+        proved = sorted(proofs_in(headers, target))
         told = repr((call.api, model, proved)).encode("utf-8", "surrogatepass")
         return blake2b(told, key=self._secret, digest_size=16).hexdigest()
 
 
-def _proofs(headers: Headers, target: bytes) -> Iterator[tuple[str, bytes]]:
+def proofs_in(headers: Headers, target: bytes, /) -> Iterator[tuple[str, bytes]]:
+    """List what a request says of whose it is, and what makes another window of its model.
+
+    Args:
+        headers: With names in small letters.
+        target: Path and query.
+    """
     for raw, value in headers:
         name = raw.decode("latin-1")
         if _PROVES.search(name) is not None and _CHANGES.search(name) is None:

@@ -22,6 +22,7 @@ from trimtab.gateway.fits import MOST_QUICK_BYTES, Answered, Fits, FittedCall
 from trimtab.gateway.guard import Guard
 from trimtab.gateway.headers import Headers, for_client, for_upstream, value_of
 from trimtab.gateway.held import HeldBytes
+from trimtab.gateway.keys import Keys
 from trimtab.gateway.recent import blocks_of
 from trimtab.gateway.record import Record
 from trimtab.gateway.settings import Limits, Upstream
@@ -45,6 +46,7 @@ class Rooms(NamedTuple):
     upstreams: Upstreams
     limits: Limits
     held: HeldBytes
+    keys: Keys
 
 
 class _ClientGone(Exception):
@@ -156,7 +158,7 @@ class Exchange:
 
     def __init__(self, scope: Any, receive: Any, send: Any, rooms: Rooms, *, is_full: bool) -> None:
         self._receive, self._send, self._is_full = receive, send, is_full
-        self._guard, self._fits, self._upstreams, self._limits, self._held = rooms
+        self._guard, self._fits, self._upstreams, self._limits, self._held, keys = rooms
         self._headers: Headers = scope["headers"]
         self._method: str = scope["method"]
         self._path, self._token = self._guard.target(scope["raw_path"])
@@ -164,6 +166,7 @@ class Exchange:
         self._target = self._path + (b"?" + query if query else b"")
         self.record = Record(method=self._method, path=self._guard.log_path(self._path))
         path = unquote(self._path.decode("latin-1"))
+        self._key = keys.find(self._headers, self._target)
         self._call = read_path(path, {name.decode("latin-1") for name, _ in self._headers})
         self._body_read = asyncio.Event()
         self._held_bytes = 0
@@ -325,7 +328,7 @@ class Exchange:
     async def _fit(self, content: bytes) -> FittedCall:
         began, fits = perf_counter(), self._fits
         encoding = value_of(self._headers, b"content-encoding")
-        came = self._call, content, encoding, self._headers, self._target
+        came = self._call, content, encoding, self._headers, self._target, self._key
         if encoding or len(content) > MOST_QUICK_BYTES:
             asked = await asyncio.to_thread(fits.read, *came)
         else:
@@ -333,6 +336,7 @@ class Exchange:
         if encoding:
             self._hold(len(content) + asked.text_bytes)
         self.record.model, self.record.asked = asked.model, asked
+        self.record.budget = asked.budget
         fitted = fits.fit(asked) if fits.is_quick(asked) else await asyncio.to_thread(fits.fit, asked)
         self.record.fit_ms = round((perf_counter() - began) * 1000, 2)
         return fitted
@@ -346,14 +350,14 @@ class Exchange:
         record.blocks = blocks_of(fitted.content) if is_plain and record.conversation else ()
 
     def _upstream(self, model: str | None) -> Upstream:
-        found = self._upstreams.find(self._call, model)
+        found = self._upstreams.find(self._call, model, self._key)
         if found is None:
             named = "" if model is None else f" with the model {model!r:.100}"
             why = (
                 f"this gateway has no upstream for the API {self._call.api}{named}: start it with --upstream"
             )
             raise self._error(404, why, "no_upstream")
-        self.record.upstream = found.api if found.models == "*" else f"{found.api}/{found.models}"
+        self.record.upstream = found.name
         return found
 
     async def _ask_fitted(self, answers: AsyncExitStack, upstream: Upstream, fitted: FittedCall) -> _Answer:

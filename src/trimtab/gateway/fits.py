@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from trimtab._shared.strict_json import dump, parse
@@ -16,6 +15,7 @@ from trimtab.formats import get_format
 from trimtab.formats.api_answers import write_error, write_too_long
 from trimtab.formats.api_paths import FORMS, ApiCall
 from trimtab.gateway.askers import Askers
+from trimtab.gateway.budgets import Selectors
 from trimtab.gateway.encodings import EncodingError, decode
 from trimtab.gateway.headers import Headers
 from trimtab.integrations.base import AdapterBudget, FitOptions, budget_given, clamped_strides
@@ -69,6 +69,8 @@ class FittedCall:
     """The length of what came, without compression."""
     objects: int = 0
     """About how many objects of JSON it has: messages, their parts, and tools."""
+    budget: str = "*"
+    """What its budget is for, as it was given."""
     asker: str | None = None
     """Whose bills and refusals it is fitted by, as `Askers` names them; None: nobody's."""
     is_changed: bool = False
@@ -111,11 +113,11 @@ class FittedCall:
 
 
 class Fits:
-    """Fits the bodies of requests, by the model that each is for.
+    """Fits the bodies of requests, each by the budget that is for it.
 
     Args:
-        budgets: The budget of a model, by its name or a pattern; "*": of all others, None: the model's window
-            less what its answer may take.
+        budgets: By what each is for (`budgets.Selector`); "*": all others, None: the model's window less what
+            its answer may take.
         learns: Whether what requests are billed improves the count of those that follow.
         max_bytes: How long a body may be.
         options: Keyword arguments of `trimtab.fit`.
@@ -130,14 +132,14 @@ class Fits:
         self._learns, self._max_bytes = learns, max_bytes
         self._askers = Askers()
         asked: dict[str, AdapterBudget] = {"*": None, **budgets}
-        # The longest pattern that a model has is the one that says most of it; a name says all.
-        self._patterns = sorted(asked, key=lambda one: ("*" in one, -len(one)))
+        self.selectors = Selectors(asked)
+        """Which budget is for which request."""
         self._bodies = {
-            (form, pattern): bodies
-            for pattern in self._patterns
-            for form, bodies in _bodies_of(asked[pattern], learns=learns, options=options)
+            (form, words): bodies
+            for words, budget in asked.items()
+            for form, bodies in _bodies_of(budget, learns=learns, options=options)
         }
-        self._slow = {pattern for pattern in asked if isinstance(budget_given(asked[pattern]), Context)}
+        self._slow = {words for words, budget in asked.items() if isinstance(budget_given(budget), Context)}
         """Whose policies may ask a summarizer, that is: a network."""
         self._reads_texts = bool(options.get("compact") or options.get("rules"))
         """Whether options read texts beyond those that are counted: up to 380 ms for 250 kB."""
@@ -145,7 +147,14 @@ class Fits:
         """Forms and models that were fitted: the first fit of one may read a tokenizer from its files."""
 
     def read(
-        self, call: ApiCall, content: bytes, encoding: str, /, headers: Headers = (), target: bytes = b""
+        self,
+        call: ApiCall,
+        content: bytes,
+        encoding: str,
+        /,
+        headers: Headers = (),
+        target: bytes = b"",
+        key: str = "",
     ) -> FittedCall:
         """Read a request, as it is before it is fitted.
 
@@ -155,6 +164,7 @@ class Fits:
             encoding: The header Content-Encoding.
             headers: All of them, with names in small letters.
             target: Path and query.
+            key: The name of the key that it comes with.
 
         Raises:
             Answered: It cannot be read.
@@ -175,7 +185,7 @@ class Fits:
             why = f"the name of the model has more than {MOST_NAME_CHARS} characters: {model:.50}…"
             raise _invalid(call, why, "invalid")
         asker = self._askers.name(call, model, headers, target) if self._learns else None
-        return replace(asked, model=model, asker=asker)
+        return replace(asked, model=model, asker=asker, budget=self.selectors.find(model, target, key))
 
     def is_quick(self, asked: FittedCall, /) -> bool:
         """Tell whether a fit takes so little that no other request waits for it to be felt.
@@ -186,7 +196,7 @@ class Fits:
         if self._reads_texts or (asked.call.form, asked.model) not in self._met:
             return False
         is_small = asked.text_bytes <= MOST_QUICK_BYTES and asked.objects <= MOST_QUICK_OBJECTS
-        return is_small and self._pattern(asked) not in self._slow
+        return is_small and asked.budget not in self._slow
 
     def fit(self, asked: FittedCall, /) -> FittedCall:
         """Fit a request.
@@ -198,7 +208,7 @@ class Fits:
             Answered: What must be kept does not fit, or nobody knows how much may be sent.
         """
         call, request = asked.call, asked.request
-        bodies = self._bodies[call.form or "", self._pattern(asked)]
+        bodies = self._bodies[call.form or "", asked.budget]
         _check_messages(call, request)
         stored = bodies.stored_key(request)
         if stored is not None:  # the server goes on from messages that nobody here sees
@@ -219,9 +229,6 @@ class Fits:
         if len(self._met) < MOST_MODELS:  # with messages: before these, no tokenizer was needed
             self._met.add((call.form, asked.model))
         return replace(asked, bodies=bodies).with_request(sent, is_changed=sent.body != request)
-
-    def _pattern(self, asked: FittedCall) -> str:
-        return next(one for one in self._patterns if fnmatchcase(asked.model or "", one))
 
     def _read(self, call: ApiCall, content: bytes, encoding: str) -> tuple[bytes, dict[str, Any]]:
         try:

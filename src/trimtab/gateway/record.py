@@ -30,6 +30,8 @@ class Record:
     """The wire form; "": the path is not for conversations."""
     upstream: str = ""
     """Who was asked: its API, and the pattern of its models; "": nobody."""
+    budget: str = ""
+    """What its budget is for, as the operator wrote it; "": it needed none."""
     conversation: str = ""
     """Which one it is of: a number that says nothing of its text; "": nobody knows."""
     blocks: Sequence[int] = ()
@@ -73,6 +75,7 @@ class Record:
             "api": self.api,
             "form": self.form,
             "upstream": self.upstream,
+            "budget": self.budget,
             "conversation": self.conversation,
             "counts": self.counts or None,
             "model": None if self.model is None else self.model[:MOST_CHARS],
