@@ -44,12 +44,9 @@ def test_conversations_have_the_sums_of_their_requests(front: Running) -> None:
     """Two that are asked in turn are two rows, the last one first; what only counts is in none."""
     lines = []
     for name, turns in (("one", 1), ("two", 30), ("one", 2), ("two", 31), ("one", 3)):
-        front.ask(CHAT, chat(name, turns))
-        lines.append(front.line())  # a line comes once its request has ended, which may be after its answer
+        lines.append(front.ask(CHAT, chat(name, turns)).line)
     front.ask("/v1/messages/count_tokens", {**chat("one", 3, "claude-opus-4-5"), "max_tokens": 9})
     front.ask("/v1/files", method="GET")
-    for _ in range(2):
-        front.line()
     found = rows(front)
     assert [len(found), found[0][2], found[1][2]] == [2, "3", "2"]
     for row, own in zip(found, (lines[0:5:2], lines[1:5:2]), strict=True):
@@ -66,8 +63,7 @@ def test_a_conversation_lists_its_requests_with_reasons_and_reuse(front: Running
     first = chat("one", 30)
     lines = []
     for body in (first, first, {**first, "messages": [*first["messages"][:1], *talk(40)[41:]]}):
-        front.ask(CHAT, body)
-        lines.append(front.line())
+        lines.append(front.ask(CHAT, body).line)
     (row,) = rows(front)
     last, again, begin = rows(front, f"/trimtab/{row[0]}")
     for cells, line in zip((begin, again, last), lines, strict=True):
@@ -82,8 +78,8 @@ def test_a_conversation_lists_its_requests_with_reasons_and_reuse(front: Running
 
 def test_a_page_holds_no_text_of_a_request_and_nothing_that_acts(front: Running) -> None:
     """The model's name is the client's, and harmless; scripts are forbidden besides."""
-    front.ask(CHAT, {**chat("secret words", 3), "model": HOSTILE}, {"Authorization": "Bearer sk-secret"})
-    conversation = front.line()["conversation"]
+    body, headers = {**chat("secret words", 3), "model": HOSTILE}, {"Authorization": "Bearer sk-secret"}
+    conversation = front.ask(CHAT, body, headers).line["conversation"]
     for path in ("/trimtab/", f"/trimtab/{conversation}"):
         answer = front.ask(path, method="GET")
         assert b"secret" not in answer.body
@@ -122,14 +118,11 @@ def test_dollars_are_those_of_bills_and_what_has_none_is_told() -> None:
 
 def test_what_is_remembered_is_bounded(front: Running) -> None:
     """100 conversations, the last ones, with 50 requests each."""
-    for turn in range(53):
-        front.ask(CHAT, chat("first", 1 + turn % 2))
-    known = [front.line() for _ in range(53)][-1]["conversation"]  # each is written once it is remembered
+    known = [front.ask(CHAT, chat("first", 1 + turn % 2)).line for turn in range(53)][-1]["conversation"]
     assert [row[2] for row in rows(front)] == ["53"]
     assert len(rows(front, f"/trimtab/{known}")) == 50
     for turn in range(100):
         front.ask(CHAT, chat(f"number {turn}", 1))
-        front.line()
     assert len(rows(front)) == 100
     assert front.ask(f"/trimtab/{known}", method="GET").status == 404
 

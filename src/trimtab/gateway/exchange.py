@@ -75,6 +75,12 @@ class _Answer:
         """Return the value of a header; "" if it is not there."""
         return next((value.decode("latin-1") for key, value in self.headers if key.lower() == name), "")
 
+    @property
+    def length(self) -> int | None:
+        """How many bytes it has; None: its head does not say so."""
+        said = self.header(b"content-length")
+        return int(said) if said.isdigit() and not self.header(b"transfer-encoding") else None
+
     async def peek(self, most: int) -> bytes:
         """Return the first bytes, about so many, or all of them; they are still passed on."""
         size = 0
@@ -280,11 +286,13 @@ class Exchange:
                 self._note(fitted)
                 answer = await self._ask_fitted(answers, upstream, fitted)
             reader = BillReader(answer.header(b"content-type"), answer.header(b"content-encoding"))
-            await self._pass_answer(answer, watch, reader)
-        if answer.status < 300 and not fitted.call.counts:
-            usage, record = reader.read(), self.record
-            record.billed = self._fits.learn(fitted, usage)
-            record.parts, record.dollars = charge_in(usage, fitted.model)
+            try:
+                await self._pass_answer(answer, watch, reader)
+            finally:  # a client may close behind the last event, and what was billed was said before it
+                if answer.status < 300 and not fitted.call.counts:
+                    usage, record = reader.read(), self.record
+                    record.billed = self._fits.learn(fitted, usage)
+                    record.parts, record.dollars = charge_in(usage, fitted.model)
 
     async def _body(self) -> bytes:
         """Read a whole body.
@@ -399,6 +407,8 @@ class Exchange:
         await self._start(answer.status, for_client(answer.headers, self._own_headers()))
         try:
             async for part in answer.parts():
+                if record.answer_bytes + len(part) == answer.length:
+                    watch.stop()  # who has all of it may close at once, and is not gone
                 await self._say({"type": "http.response.body", "body": part, "more_body": True})
                 record.answer_bytes += len(part)
                 if reader is not None:
