@@ -118,6 +118,12 @@ Examples:
     help="Keep the texts of the last requests in memory, and show them in an inspector, whose address is"
     " written at the start. Needs the extra inspect.",
 )
+@click.option(
+    "--otel",
+    is_flag=True,
+    help="Send a span and metrics of each request to the OpenTelemetry of this process, such as that of"
+    " opentelemetry-instrument. Needs the extra otel.",
+)
 @_limit_options
 @usage
 def serve(
@@ -151,6 +157,7 @@ def serve(
         limits=_limits_in(gateway, given),
         log=None if given["quiet"] else lines.write,
         keep_bodies=given["keep_bodies"],
+        otel=given["otel"] and _has_providers(),
         **fit_options_in(given),
     )
     asked = ", ".join(dict.fromkeys(one.api for one in named or gateway.public_upstreams()))
@@ -169,6 +176,21 @@ def _limits_in(gateway: Any, given: Mapping[str, Any]) -> Any:
     return gateway.Limits(
         **{name: value for name, value in given.items() if name in names and value is not None}
     )
+
+
+def _has_providers() -> bool:
+    """Tell that OpenTelemetry is set up.
+
+    Raises:
+        ConfigurationError: It is not, and all that is sent would be lost.
+    """
+    if not import_module("trimtab.gateway.spans").is_set_up():
+        raise ConfigurationError(
+            "--otel needs an OpenTelemetry that is set up in this process, with an exporter: write"
+            " opentelemetry-instrument trimtab serve --otel …, which is in the package opentelemetry-distro",
+            argument="otel",
+        )
+    return True
 
 
 def _say(address: str, asked: str, inspect_path: str) -> None:

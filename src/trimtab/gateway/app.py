@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from urllib.parse import unquote
 
@@ -21,6 +22,7 @@ from trimtab.gateway.upstreams import Upstreams
 from trimtab.integrations.base import AdapterBudget, FitOptions
 
 if TYPE_CHECKING:
+    from trimtab.gateway.spans import Spans
     from trimtab.gateway.texts import Texts
 
 __all__ = ["make_app"]
@@ -63,8 +65,9 @@ class Gateway:
         has_token: bool,
         log: Callable[[Mapping[str, Any]], object] | None,
         texts: Texts | None = None,
+        spans: Spans | None = None,
     ) -> None:
-        self._rooms, self._log, self._texts = rooms, log, texts
+        self._rooms, self._log, self._texts, self._spans = rooms, log, texts, spans
         self._calls = 0
         self._metrics, self._recent = Metrics(), Recent()
         self.limits = rooms.limits
@@ -103,6 +106,10 @@ class Gateway:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
                 await self._rooms.upstreams.aclose()
+                if self._spans is not None:
+                    self._spans.end()
+            elif self._spans is not None:
+                self._spans.begin()
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return
@@ -146,7 +153,8 @@ class Gateway:
         one = Exchange(scope, receive, send, self._rooms, is_full=self._is_full)
         self._calls += 1
         try:
-            await one.run()
+            with nullcontext() if self._spans is None else self._spans.request(scope["headers"], one.record):
+                await one.run()
         finally:
             self._calls -= 1
             self._metrics.add(one.record)
@@ -169,6 +177,7 @@ def make_app(
     limits: Limits | None = None,
     log: Callable[[Mapping[str, Any]], object] | None = None,
     keep_bodies: bool = False,
+    otel: bool = False,
     **options: Unpack[FitOptions],
 ) -> Gateway:
     """Make a gateway as an ASGI application.
@@ -192,6 +201,8 @@ def make_app(
         keep_bodies: Whether the last requests are kept in memory, texts and all, as far as `limits` says. An
             inspector shows them to who knows its address, `inspect_path` of the application. Needs the extra
             `inspect`.
+        otel: Whether each request is a span of the OpenTelemetry of the process, with metrics. Needs the
+            extra `otel`.
         options: `rules`, `compact` and other keyword arguments of `trimtab.fit`.
 
     Raises:
@@ -216,4 +227,9 @@ def make_app(
 
         # With a token, other machines ask by names that nobody told: addresses are no names of others' sites.
         texts = Texts(INSPECT_PATH, limits, hosts if token is None else [*hosts, "0.0.0.0"], options)
-    return Gateway(rooms, has_token=token is not None, log=log, texts=texts)
+    spans = None
+    if otel:
+        from trimtab.gateway.spans import Spans  # not above: it needs an extra of its own
+
+        spans = Spans()
+    return Gateway(rooms, has_token=token is not None, log=log, texts=texts, spans=spans)

@@ -69,8 +69,7 @@ class Metrics:
                 self._tokens["output"][place] += record.parts.output_tokens
             if record.dollars is not None:
                 self._dollars[place] = self._dollars.get(place, 0.0) + record.dollars
-            if record.is_unpriced:
-                self._unpriced[place] += 1
+            self._unpriced[place] += int(record.is_unpriced)
             for reason, count in record.reasons.items():
                 self._evictions[*place, reason] += count
         if record.fit_ms is not None:
