@@ -272,7 +272,9 @@ class Exchange:
             reader = BillReader(answer.header(b"content-type"), answer.header(b"content-encoding"))
             await self._pass_answer(answer, watch, reader)
         if answer.status < 300 and not fitted.call.counts:
-            self.record.billed = self._fits.learn(fitted, reader.read())
+            usage, fits = reader.read(), self._fits
+            learned = asyncio.to_thread(fits.learn, fitted, usage) if fits.waits else None
+            self.record.billed = fits.learn(fitted, usage) if learned is None else await learned
 
     async def _body(self) -> bytes:
         """Read a whole body.
