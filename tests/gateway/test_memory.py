@@ -101,9 +101,7 @@ def test_processes_that_share_send_what_one_does_also_after_one_was_killed(kind:
         rows = _rows(place)
     sent = [one.body for one in behind.seen]
     assert sent == [one.body for one in alone.seen]
-    firsts = [json.loads(one)["messages"][1] for one in sent]
-    moves = sum(one != before for before, one in pairwise(firsts))
-    assert 2 <= moves <= len(firsts) / 4
+    _check_moves([json.loads(one) for one in sent])
     cut = [(one["tool_use_id"], one["content"]) for body in sent for one in _results(json.loads(body))]
     cut = [(name, text) for name, text in cut if "text cut by trimtab" in text]
     # Bills moved the count of each text, and it stays cut where it was.
@@ -111,6 +109,15 @@ def test_processes_that_share_send_what_one_does_also_after_one_was_killed(kind:
     # The same with nothing learned is another: what is compared here is what bills changed.
     assert measure(json.loads(sent[-1]), format="anthropic").tokens > 3_000
     _check_silent(rows)
+
+
+def _check_moves(sent: list[Any]) -> None:
+    """Hold that a cut moves only where what is behind it, and is new, would fill the budget of 3,000."""
+    moves = [pair for pair in pairwise(sent) if pair[0]["messages"][1] != pair[1]["messages"][1]]
+    assert 2 <= len(moves) <= len(sent) / 4
+    for before, after in moves:
+        whole = {**after, "messages": [*before["messages"], *after["messages"][-2:]]}
+        assert 0.6 * measure(whole, format="anthropic").tokens + 150 > 2_700
 
 
 def _results(body: Any) -> list[Any]:
