@@ -28,12 +28,13 @@ TALK = talk(10)
 
 @contextmanager
 def served(
-    *arguments: object, variables: Mapping[str, str] | None = None, reads: bool = True
+    *arguments: object, variables: Mapping[str, str] | None = None, reads: bool = True, has_log: bool = True
 ) -> Iterator[Running]:
     """Run `trimtab serve` on a free port for the length of a block."""
     words = [str(SCRIPT), "serve", *map(str, arguments)]
     environment = {**os.environ, "TRIMTAB_SERVE_LISTEN": "127.0.0.1:0", **(variables or {})}
-    with run(words, lambda process: process.stderr, reads=reads, env=environment) as running:
+    given: dict[str, Any] = {"reads": reads, "has_log": has_log, "env": environment}
+    with run(words, lambda process: process.stderr, **given) as running:
         yield running
 
 
@@ -55,6 +56,12 @@ def chat(model: str = "gpt-4o", messages: Any = TALK) -> dict[str, Any]:
         (("--upstream", "opnai=http://x"), "did you mean openai"),
         (("--upstream", "openai=x"), "http://"),
         (("--budget", "8kk"), "8kk"),
+        (("--budget", "key:ci=8k"), "no key is named 'ci'"),
+        (("--key", "ci"), "NAME=env:VARIABLE"),
+        (("--key", "ci=sk-of-the-ci"), "never the key itself"),
+        (("--upstream", "openai,key:ci=http://127.0.0.1:9"), "no key is named 'ci'"),
+        (("--share", "memory://"), "redis://"),
+        (("--share", "learned.db", "--no-learn"), "nothing to share"),
         (("--budget", "gpt-*=110%"), "110%"),
         (("--rules", "no-such-file"), "no-such-file"),
         (("--drain", "0"), "above 0"),
@@ -108,11 +115,10 @@ def test_options_fit_limit_and_route(tmp_path: Path) -> None:
             *("--answer-timeout", 20, "--drain", 5),
         ]
         with served(*options) as front:
-            reports = [front.ask("/v1/chat/completions", chat(name)).report for name in ("gpt-4o", "qwen3")]
+            answers = [front.ask("/v1/chat/completions", chat(name)) for name in ("gpt-4o", "qwen3")]
             long = front.ask("/v1/chat/completions", b" " * 20_001)
-            lines = [front.line() for _ in range(3)]
-    assert [one["limit"] for one in reports] == [1_000, 400]
-    assert [(line["status"], line["end"]) for line in lines] == [
+    assert [one.report["limit"] for one in answers] == [1_000, 400]
+    assert [(one.line["status"], one.line["end"]) for one in (*answers, long)] == [
         (200, "done"),
         (200, "done"),
         (413, "too_large"),
@@ -135,15 +141,37 @@ def test_options_come_from_a_file_and_the_command_line_goes_before(tmp_path: Pat
         )
         headers = {"trimtab-token": TOKEN}
         asked = [("gpt-4o", 2_000), ("small-1", 300)]
-        with served("--config", path) as front:
+        with served("--config", path, has_log=False) as front:
             found = [
                 front.ask("/v1/chat/completions", chat(name), headers).report["limit"] for name, _ in asked
             ]
             assert front.ask("/v1/chat/completions", chat()).status == 401
             assert front.end() == ""
-        with served("--config", path, "--budget", "500", "--learn") as front:
+        with served("--config", path, "--budget", "500", "--learn", has_log=False) as front:
             assert front.ask("/v1/chat/completions", chat("small-1"), headers).report["limit"] == 500
     assert found == [limit for _, limit in asked]
+
+
+def test_keys_and_what_is_shared_come_from_a_file_and_an_address_of_others_learns_nothing(
+    tmp_path: Path,
+) -> None:
+    """A line at the start says so, unless somebody chose."""
+    path, place = tmp_path / "gateway.toml", tmp_path / "learned.db"
+    with recorder() as behind:
+        path.write_text(
+            f'token = "{TOKEN}"\nlisten = "0.0.0.0:0"\n[upstream]\nopenai = "{behind.address}"\n'
+            '[budget]\n"key:ci" = "700"\n"*" = "2k"\n[key]\nci = "env:KEY_OF_CI"\n'
+        )
+        headers = {"trimtab-token": TOKEN, "Authorization": "Bearer of-the-ci"}
+        variables = {"KEY_OF_CI": "of-the-ci", "TRIMTAB_SERVE_LISTEN": ""}
+        for more in ((), ("--share", place)):
+            with served("--config", path, *more, variables=variables) as front:
+                front.address = front.address.replace("0.0.0.0", "127.0.0.1")
+                answer = front.ask("/v1/chat/completions", chat(), headers)
+                assert answer.report["limit"] == 700
+                told = front.end()
+            assert ("nothing is learned" in told) is not more
+            assert place.exists() is bool(more)
 
 
 def test_options_come_from_the_environment() -> None:
@@ -154,7 +182,7 @@ def test_options_come_from_the_environment() -> None:
             "TRIMTAB_SERVE_BUDGET": "1k small-*=300",
             "TRIMTAB_SERVE_UPSTREAM": f"openai={behind.address} anthropic={behind.address}",
         }
-        with served("--quiet", "--listen", "127.0.0.1:0", variables=variables) as front:
+        with served("--quiet", "--listen", "127.0.0.1:0", variables=variables, has_log=False) as front:
             found = [
                 front.ask(f"/t/{TOKEN}/v1/chat/completions", chat(name)).report["limit"]
                 for name in ("gpt-4o", "small-1")
@@ -172,7 +200,10 @@ def test_where_nobody_names_a_server_the_providers_are_named() -> None:
 
 def test_a_log_that_nobody_reads_stops_no_request() -> None:
     """A pipe takes 64 KiB; these lines have more."""
-    with recorder() as behind, served("--upstream", f"openai={behind.address}", reads=False) as front:
+    with (
+        recorder() as behind,
+        served("--upstream", f"openai={behind.address}", reads=False, has_log=False) as front,
+    ):
         path = "/v1/files/" + "x" * 300
         statuses = {front.ask(path, method="GET").status for _ in range(250)}
     assert (statuses, len(behind.seen)) == ({200}, 250)

@@ -214,6 +214,7 @@ def test_an_environment_that_leads_to_two_places_is_refused(told: dict[str, str]
     assert words in " ".join(done.stderr.split())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("base", "target"),
     [
@@ -281,6 +282,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_is_passed_on_and_nothing_stays(number: signal.Signals, tmp_path: Path) -> None:
     """No process, no port, no file; the command decides how it ends."""
@@ -323,7 +325,14 @@ def _started(folder: Path, before: list[str] | None = None) -> subprocess.Popen[
         encoding="utf-8",
         env=told,
         cwd=folder,
+        preexec_fn=_take_signals,
     )
+
+
+def _take_signals() -> None:
+    """Ignore none: a job that a shell runs in the background ignores SIGINT, and so would what it starts."""
+    for one in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(one, signal.SIG_DFL)
 
 
 COUNT = """
@@ -344,6 +353,7 @@ def test_ctrl_c_comes_once() -> None:
     """A terminal sends it to the command itself, and to trimtab, which goes on."""
     pid, place = pty.fork()
     if pid == 0:  # the command of a terminal of its own
+        _take_signals()
         os.execve(str(SCRIPT), [str(SCRIPT), "wrap", *python(COUNT)], environment({}))
     with open(place, "r+b", buffering=0) as terminal:
         _read_to(terminal, b"ready")

@@ -345,9 +345,9 @@ def test_bills_teach_the_count_of_a_conversation(learn: bool) -> None:
         for turns in range(10, 34, 2):
             body = {"model": CLAUDE, "max_tokens": 9, "messages": talk(turns)}
             answer = front.ask(PATHS["anthropic"], body, {"Accept-Encoding": "gzip, br, zstd"})
-            line = front.line()
-            assert line["billed"] <= 4_000
-            off.append(abs(int(answer.report["after"]) / line["billed"] - 1))
+            billed = answer.line["billed"]
+            assert billed <= 4_000
+            off.append(abs(int(answer.report["after"]) / billed - 1))
         assert {tuple(one.values("accept-encoding")) for one in behind.seen} == {("gzip",)}
     assert off[0] == pytest.approx(1 / 0.7 - 1, abs=0.01)
     if learn:
@@ -390,7 +390,7 @@ def test_a_request_that_is_refused_as_too_long_is_sent_once_more() -> None:
         body: dict[str, Any] = {"model": CLAUDE, "max_tokens": 9, "messages": TALK}
         again = front.ask(PATHS["anthropic"], {**body, "x_most": 10})
         first, second = behind.seen
-        assert (again.status, again.report["again"], front.line()["again"]) == (200, 1, 1)
+        assert (again.status, again.report["again"], again.line["again"]) == (200, 1, 1)
         assert len(first.data["messages"]) > 10 >= len(second.data["messages"])
         twice = front.ask(PATHS["anthropic"], {**body, "messages": talk(31), "x_most": 0})
         assert (twice.status, twice.data["type"]) == (400, "error")
@@ -520,8 +520,6 @@ def test_what_clients_name_is_told_in_reports_and_never_on_standard_error() -> N
             body = {**body_of("gemini", TALK[-1:]), "cachedContent": f"cachedContents/{number}"}
             assert front.ask(PATHS["gemini"], body).report["held"] == "unknown"
         assert "again" in front.ask(PATHS["anthropic"], body_of("anthropic")).report
-        for _ in range(4):
-            front.line()
         assert front.end() == ""
 
 

@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -164,16 +163,17 @@ def test_a_body_that_cannot_be_read_is_an_error_of_the_client(
 def test_other_machines_need_the_token() -> None:
     """In a header or in the path; it is not passed on, and a wrong one is 401."""
     with recorder() as behind, gateway(behind.address, token=TOKEN) as front:
-        statuses = [
-            front.ask("/v1/files", b"1").status,
-            front.ask("/v1/files", b"2", {"trimtab-token": "wrong"}).status,
-            front.ask("/t/wrong-token-of-16-letters/v1/files", b"3").status,
-            front.ask("/v1/files", b"4", {"trimtab-token": TOKEN, "Host": "gate.example"}).status,
-            front.ask(f"/t/{TOKEN}/v1/files?a=1", b"5").status,
-            front.ask("/health", method="GET").status,
+        answers = [
+            front.ask("/v1/files", b"1"),
+            front.ask("/v1/files", b"2", {"trimtab-token": "wrong"}),
+            front.ask("/t/wrong-token-of-16-letters/v1/files", b"3"),
+            front.ask("/v1/files", b"4", {"trimtab-token": TOKEN, "Host": "gate.example"}),
+            front.ask(f"/t/{TOKEN}/v1/files?a=1", b"5"),
+            front.ask("/health", method="GET"),
         ]
-        lines = [front.line() for _ in range(5)]
-    assert statuses == [401, 401, 401, 200, 200, 200]
+    lines = [one.line for one in answers]
+    assert [one.status for one in answers] == [401, 401, 401, 200, 200, 200]
+    assert [bool(one) for one in lines] == [True] * 5 + [False]
     assert [(one.target, one.values("trimtab-token")) for one in behind.seen] == [
         ("/v1/files", []),
         ("/v1/files?a=1", []),
@@ -280,26 +280,58 @@ def test_a_gateway_that_is_full_says_so_in_the_words_of_the_api() -> None:
         free.set()
         assert first.getresponse().read() == b"{}"
         first.close()
-        assert {front.line()["end"] for _ in range(2)} == {"busy", "done"}
+        assert (full.line["end"], front.line()["end"]) == ("busy", "done")
         assert front.ask("/ready", method="GET").status == 200
     assert (ready, live, full.status, full.data["error"]["type"]) == (503, 200, 503, "overloaded_error")
     assert full.headers["retry-after"] == "1"
 
 
-def test_slow_heads_and_bodies_are_given_up() -> None:
-    """The first is closed, the second is told; a connection above the limit is answered 503."""
-    limits = {"header_seconds": 0.3, "body_seconds": 0.3, "max_connections": 20}
-    with recorder() as behind, gateway(behind.address, limits=limits) as front, ExitStack() as stack:
+def _begun(front: Running, stack: ExitStack, many: int) -> list[socket.socket]:
+    """Open connections that say half a head."""
+    place = urlsplit(front.address)
+    made = [socket.create_connection((place.hostname, place.port or 0), timeout=300) for _ in range(many)]
+    for one in made:
+        stack.enter_context(one).sendall(b"POST /v1/files HTTP/1.1\r\nHost: loc")
+    return made
+
+
+def test_slow_heads_are_closed() -> None:
+    """And no upstream hears of them."""
+    with (
+        recorder() as behind,
+        gateway(behind.address, limits={"header_seconds": 0.3}) as front,
+        ExitStack() as stack,
+    ):
+        assert [_said(one) for one in _begun(front, stack, 20)] == [b""] * 20
+    assert behind.seen == []
+
+
+def _said(one: socket.socket) -> bytes:
+    """Read what is said before a connection is closed; it may be closed before its head was sent."""
+    try:
+        return one.recv(1_000)
+    except ConnectionResetError:
+        return b""
+
+
+def test_a_connection_above_the_limit_is_answered_503() -> None:
+    """At once; those below it are not touched."""
+    with (
+        recorder() as behind,
+        gateway(behind.address, limits={"max_connections": 20}) as front,
+        ExitStack() as stack,
+    ):
+        first = _begun(front, stack, 20)[0]
         place = urlsplit(front.address)
-        slow = []
-        for _ in range(20):
-            one = socket.create_connection((place.hostname, place.port or 0), timeout=30)
-            stack.enter_context(one)
-            one.sendall(b"POST /v1/files HTTP/1.1\r\nHost: loc")
-            slow.append(one)
-        with socket.create_connection((place.hostname, place.port or 0), timeout=30) as late:
+        with socket.create_connection((place.hostname, place.port or 0), timeout=300) as late:
             assert late.recv(1_000).startswith(b"HTTP/1.1 503 ")
-        assert [one.recv(10) for one in slow] == [b""] * 20
+        first.sendall(b"alhost\r\nContent-Length: 0\r\n\r\n")
+        assert first.recv(1_000).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_slow_body_is_told_and_given_up() -> None:
+    """In the words of its API; the next request is served."""
+    with recorder() as behind, gateway(behind.address, limits={"body_seconds": 0.3}) as front:
         connection = front.connect()
         connection.putrequest("POST", "/v1/chat/completions")
         connection.putheader("Content-Length", "100")
@@ -314,7 +346,7 @@ def test_slow_heads_and_bodies_are_given_up() -> None:
 
 def test_a_client_that_takes_nothing_keeps_no_connection() -> None:
     """There is room for one: the next client is served although the first one's socket stays open."""
-    limits = {"max_connections": 1, "stall_seconds": 0.2, "idle_seconds": 1, "header_seconds": 1}
+    limits = {"max_connections": 1, "stall_seconds": 0.2}
     with (
         recorder(lambda one: (200, {}, b"x" * 40_000_000)) as behind,
         gateway(behind.address, limits=limits) as front,
@@ -324,19 +356,16 @@ def test_a_client_that_takes_nothing_keeps_no_connection() -> None:
         place = urlsplit(front.address)
         silent.connect((place.hostname, place.port))
         silent.sendall(head("Host: localhost", method="GET", path="/v1/long"))
-        served = (_is_served(front) for _ in range(200))
-        assert next((True for one in served if one), False)
+        assert front.line()["end"] == "client_gone"
+        assert any(_is_served(front) for _ in range(20_000))
 
 
 def _is_served(front: Running) -> bool:
-    """Tell whether a client more is served; if not, give the gateway some time."""
+    """Tell whether a client more is served."""
     try:
-        if front.ask("/health", method="GET").status == 200:
-            return True
+        return front.ask("/health", method="GET").status == 200
     except ConnectionError:  # closed before the request was read
-        pass
-    time.sleep(0.1)
-    return False
+        return False
 
 
 def test_an_upload_that_pauses_is_given_up() -> None:
@@ -346,13 +375,13 @@ def test_an_upload_that_pauses_is_given_up() -> None:
         place = urlsplit(front.address)
         slow = []
         for _ in range(2):
-            one = socket.create_connection((place.hostname, place.port or 0), timeout=20)
+            one = socket.create_connection((place.hostname, place.port or 0), timeout=300)
             stack.enter_context(one)
             one.sendall(head("Host: localhost", "Content-Length: 1000") + b"x")
             slow.append(one)
         assert [one.recv(12) for one in slow] == [b"HTTP/1.1 408"] * 2
         assert [front.line()["end"] for _ in slow] == ["slow_body"] * 2
-        assert front.ask("/v1/files", b"1").status == 200
+        assert front.ask("/v1/files", method="GET").status == 200  # a body of its own could pause, too
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -401,7 +430,7 @@ def _takes(front: Running) -> bool:
     place = urlsplit(front.address)
     try:
         socket.create_connection((place.hostname, place.port or 0), timeout=30).close()
-    except ConnectionRefusedError:
+    except ConnectionError:  # refused; reset, if it waited to be taken when the port was closed
         return False
     return True
 

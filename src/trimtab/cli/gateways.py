@@ -85,13 +85,21 @@ config_option = click.option(
     help="TOML with any of these options, by their long names; --upstream and --budget may be tables.",
 )
 
-learn_option = click.option(
-    "--learn/--no-learn",
-    default=True,
-    show_default=True,
-    help="Improve counts by what requests are billed. --no-learn: each of several processes sends the same"
-    " for the same request.",
-)
+
+def learn_option(otherwise: bool | None) -> Callable[[F], F]:
+    """Make the option of learning for a command.
+
+    Args:
+        otherwise: What holds where nobody says; None: that depends on where it listens.
+    """
+    alone = "" if otherwise else " Default: --learn on an address of this machine alone, or with --share."
+    return click.option(
+        "--learn/--no-learn",
+        default=otherwise,
+        show_default=bool(otherwise),
+        help="Improve counts by what requests are billed. --no-learn: each of several processes sends the"
+        f" same for the same request.{alone}",
+    )
 
 
 def upstream_option(command: str, otherwise: str) -> Callable[[F], F]:
@@ -107,8 +115,8 @@ def upstream_option(command: str, otherwise: str) -> Callable[[F], F]:
         metavar="API[/MODEL]=URL",
         multiple=True,
         envvar=f"TRIMTAB_{command}_UPSTREAM",
-        help="Server that speaks an API, for all models or those of a pattern. Repeatable. Default:"
-        f" {otherwise}.",
+        help="Server that speaks an API, for all models or those of a pattern; API,key:NAME for a key."
+        f" Repeatable. Default: {otherwise}.",
     )
 
 
@@ -121,23 +129,36 @@ def budget_option(command: str) -> Callable[[F], F]:
     return click.option(
         "--budget",
         "budgets",
-        metavar="[MODEL=]N",
+        metavar="[FOR=]N",
         multiple=True,
         envvar=f"TRIMTAB_{command}_BUDGET",
         help="Room in tokens, such as 8000 or 8k; a share of the model's input limit, such as 80%; tier,"
-        " below its next price tier; or a policy in TOML or JSON. With a MODEL, which may be a pattern such"
-        " as 'my-*', for that. Repeatable. Default: the model's window, less the room for its answer.",
+        " below its next price tier; or a policy in TOML or JSON. FOR is a model, which may be a pattern such"
+        " as 'my-*', route:PATH, key:NAME, or several with commas between. Repeatable. Default: the model's"
+        " window, less the room for its answer.",
     )
 
 
 def budgets_in(words: Sequence[str]) -> dict[str, str]:
-    """Read budgets by the model that each is for."""
+    """Read budgets by what each is for."""
     return dict(map(_budget, words))
 
 
 def _budget(words: str) -> tuple[str, str]:
-    model, equals, budget = words.partition("=")
-    return (model, budget) if equals and not isfile(words) else ("*", words)
+    asked, equals, budget = words.partition("=")
+    return (asked, budget) if equals and not isfile(words) else ("*", words)
+
+
+def keys_in(words: Sequence[str]) -> dict[str, str]:
+    """Read what keys are told by, by their names.
+
+    Raises:
+        ConfigurationError: One is none.
+    """
+    pairs = [one.partition("=") for one in words]
+    if not all(equals for _, equals, _ in pairs):  # it is not shown: it may be the key itself
+        raise ConfigurationError("--key must be NAME=sha256:HASH, NAME=env:VARIABLE or NAME=file:PATH")
+    return {name: told for name, _, told in pairs}
 
 
 def upstream_in(gateway: Any, words: str) -> Any:
@@ -151,10 +172,14 @@ def upstream_in(gateway: Any, words: str) -> Any:
         ConfigurationError: It is none.
     """
     asked, equals, url = words.partition("=")
-    api, slash, models = asked.partition("/")
-    if not equals or (slash and not models):
-        raise ConfigurationError(f"--upstream must be API=URL or API/MODEL=URL, not {words!r:.200}")
-    return gateway.Upstream(api=api, url=url, models=models or "*")
+    named, _, key = asked.partition(",key:")
+    api, slash, models = named.partition("/")
+    if not equals or (slash and not models) or "," in named:
+        raise ConfigurationError(
+            "--upstream must be API=URL or API/MODEL=URL, and before the = may be ,key:NAME for a key, not"
+            f" {words!r:.200}"
+        )
+    return gateway.Upstream(api=api, url=url, models=models or "*", key=key)
 
 
 def fit_options_in(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from typing import Any
 
 import click
 
+from trimtab._shared.hosts import is_loopback
 from trimtab.cli.gateways import (
     budget_option,
     budgets_in,
     config_option,
     fit_options_in,
+    keys_in,
     learn_option,
     upstream_in,
     upstream_option,
@@ -74,6 +76,7 @@ EPILOG = """\b
 Examples:
   trimtab serve --budget 80%
   trimtab serve --budget 80% --budget 'my-model=24k' --rule 'Answer in Dutch.'
+  trimtab serve --budget 16k --key ci=env:CI_KEY --budget key:ci=80%
   trimtab serve --config gateway.toml
 """
 
@@ -90,9 +93,25 @@ Examples:
 )
 @upstream_option("SERVE", "the providers' own")
 @budget_option("SERVE")
+@click.option(
+    "--key",
+    "keys",
+    metavar="NAME=sha256:HASH",
+    multiple=True,
+    envvar="TRIMTAB_SERVE_KEY",
+    help="Name for a client's key, told by its hash, or by the variable or file that has it:"
+    " NAME=env:VARIABLE, NAME=file:PATH. Repeatable.",
+)
 @rule_options
 @compact_option
-@learn_option
+@learn_option(None)
+@click.option(
+    "--share",
+    envvar="TRIMTAB_SERVE_SHARE",
+    metavar="URL",
+    help="Where several processes keep together what they learn, as numbers and hashes: redis://…, or on one"
+    " machine sqlite:///FILE; read from TRIMTAB_SERVE_SHARE, too.",
+)
 @click.option(
     "--token",
     envvar="TRIMTAB_SERVE_TOKEN",
@@ -101,10 +120,28 @@ Examples:
     " TRIMTAB_SERVE_TOKEN, too. Needed to listen on an address that other machines reach.",
 )
 @click.option("--quiet", is_flag=True, help="Write no line for each request.")
+@click.option(
+    "--keep-bodies",
+    is_flag=True,
+    help="Keep the texts of the last requests in memory, and show them in an inspector, whose address is"
+    " written at the start. Needs the extra inspect.",
+)
+@click.option(
+    "--otel",
+    is_flag=True,
+    help="Send a span and metrics of each request to the OpenTelemetry of this process, such as that of"
+    " opentelemetry-instrument. Needs the extra otel.",
+)
 @_limit_options
 @usage
 def serve(
-    listen: str, upstreams: Sequence[str], budgets: Sequence[str], token: str | None, **given: Any
+    listen: str,
+    upstreams: Sequence[str],
+    budgets: Sequence[str],
+    keys: Sequence[str],
+    share: str | None,
+    token: str | None,
+    **given: Any,
 ) -> None:
     """Fit the requests of other programs on their way to a provider.
 
@@ -118,25 +155,35 @@ def serve(
     """
     gateway = import_module("trimtab.gateway")
     host, port = _place(listen)
+    is_alone = is_loopback(host)  # behind an address that others reach may be one of several processes
     named = None if not upstreams else [upstream_in(gateway, one) for one in upstreams]
     lines = import_module("trimtab.gateway.lines").LineWriter(sys.stdout.buffer)
     app = gateway.make_app(
         named,
         budgets=budgets_in(budgets),
-        learn=given["learn"],
+        keys=keys_in(keys),
+        learn=is_alone or share is not None if given["learn"] is None else given["learn"],
+        share=share,
         token=token,
         limits=_limits_in(gateway, given),
         log=None if given["quiet"] else lines.write,
+        keep_bodies=given["keep_bodies"],
+        otel=given["otel"] and _has_providers(),
         **fit_options_in(given),
     )
     asked = ", ".join(dict.fromkeys(one.api for one in named or gateway.public_upstreams()))
+
+    def tell(address: str) -> None:
+        _say(address, asked, app.inspect_path)
+        if given["learn"] is None and not is_alone and share is None:
+            click.echo(
+                "trimtab: nothing is learned from bills, as there may be several processes: write --share"
+                " URL, or --learn if this is the only one",
+                err=True,
+            )
+
     with lines:
-        gateway.serve(
-            app,
-            host=host,
-            port=port,
-            ready=lambda address: click.echo(f"trimtab: {address} passes requests on to {asked}", err=True),
-        )
+        gateway.serve(app, host=host, port=port, ready=tell)
 
 
 def _limits_in(gateway: Any, given: Mapping[str, Any]) -> Any:
@@ -145,6 +192,28 @@ def _limits_in(gateway: Any, given: Mapping[str, Any]) -> Any:
     return gateway.Limits(
         **{name: value for name, value in given.items() if name in names and value is not None}
     )
+
+
+def _has_providers() -> bool:
+    """Tell that OpenTelemetry is set up.
+
+    Raises:
+        ConfigurationError: It is not, and all that is sent would be lost.
+    """
+    if not import_module("trimtab.gateway.spans").is_set_up():
+        raise ConfigurationError(
+            "--otel needs an OpenTelemetry that is set up in this process, with an exporter: write"
+            " opentelemetry-instrument trimtab serve --otel …, which is in the package opentelemetry-distro",
+            argument="otel",
+        )
+    return True
+
+
+def _say(address: str, asked: str, inspect_path: str) -> None:
+    """Say where the gateway is, in the first line; and where texts are seen, if they are kept."""
+    click.echo(f"trimtab: {address} passes requests on to {asked}", err=True)
+    if inspect_path:
+        click.echo(f"trimtab: open {address}{inspect_path} for the texts of the last requests", err=True)
 
 
 def _place(listen: str) -> tuple[str, int]:

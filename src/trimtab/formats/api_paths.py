@@ -74,7 +74,7 @@ def read_path(path: str, /, headers: Collection[str] = ()) -> ApiCall:
         >>> read_path("/v1beta/models/gemini-2.5-flash:countTokens").model
         'gemini-2.5-flash'
     """
-    path = _SLASHES.sub("/", path).rstrip("/")
+    path = plain_path(path)
     found = _VERB.search(path)
     if found is not None and found[2] in _VERBS:
         counts = _VERBS[found[2]]
@@ -86,6 +86,15 @@ def read_path(path: str, /, headers: Collection[str] = ()) -> ApiCall:
             model = deployment[1] if deployment is not None else None
             return ApiCall("azure" if azure and api == "openai" else api, form, model, counts)
     return ApiCall("azure" if azure else _api_by(path, headers))
+
+
+def plain_path(path: str, /) -> str:
+    """Write a path as it is read: slashes too many are one, and none is at its end.
+
+    Args:
+        path: Decoded, without a query.
+    """
+    return _SLASHES.sub("/", path).rstrip("/")
 
 
 def _api_by(path: str, headers: Collection[str]) -> str:

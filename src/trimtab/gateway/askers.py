@@ -26,10 +26,15 @@ _WIDER = re.compile(rb"context-\d[^,;\s]*")
 
 
 class Askers:
-    """Names who asks, by a hash whose secret is this process's own: nobody can try keys against it."""
+    """Names who asks, by a hash.
 
-    def __init__(self) -> None:
-        self._secret = secrets.token_bytes(32)
+    Args:
+        secret: What it is made with; None: something of this process's own, so that nobody can try keys
+            against a name.
+    """
+
+    def __init__(self, secret: bytes | None = None) -> None:
+        self._secret = secrets.token_bytes(32) if secret is None else secret
 
     def name(self, call: ApiCall, model: str | None, headers: Headers, target: bytes, /) -> str:
         """Name who asks whom: another credential, API or model, and so another upstream, is another name.
@@ -40,12 +45,18 @@ class Askers:
             headers: With names in small letters.
             target: Path and query.
         """
-        proved = sorted(_proofs(headers, target))
+        proved = sorted(proofs_in(headers, target))
         told = repr((call.api, model, proved)).encode("utf-8", "surrogatepass")
         return blake2b(told, key=self._secret, digest_size=16).hexdigest()
 
 
-def _proofs(headers: Headers, target: bytes) -> Iterator[tuple[str, bytes]]:
+def proofs_in(headers: Headers, target: bytes, /) -> Iterator[tuple[str, bytes]]:
+    """List what a request says of whose it is, and what makes another window of its model.
+
+    Args:
+        headers: With names in small letters.
+        target: Path and query.
+    """
     for raw, value in headers:
         name = raw.decode("latin-1")
         if _PROVES.search(name) is not None and _CHANGES.search(name) is None:

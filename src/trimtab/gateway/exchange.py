@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from time import perf_counter
 from types import TracebackType
@@ -13,14 +13,16 @@ from urllib.parse import unquote
 
 import httpcore2 as httpcore
 
+from trimtab.errors import BudgetExceededError
 from trimtab.formats.api_answers import write_error
 from trimtab.formats.api_paths import read_path
-from trimtab.gateway.bill import BillReader
+from trimtab.gateway.bill import BillReader, charge_in
 from trimtab.gateway.body_bytes import BodyBytes
 from trimtab.gateway.encodings import AnswerReader
 from trimtab.gateway.fits import MOST_QUICK_BYTES, Answered, Fits, FittedCall
 from trimtab.gateway.guard import Guard
 from trimtab.gateway.headers import Headers, for_client, for_upstream, value_of
+from trimtab.gateway.keys import Keys
 from trimtab.gateway.recent import blocks_of
 from trimtab.gateway.record import Record
 from trimtab.gateway.settings import Limits, Upstream
@@ -44,6 +46,7 @@ class Rooms(NamedTuple):
     upstreams: Upstreams
     limits: Limits
     held: BodyBytes
+    keys: Keys
 
 
 class _ClientGone(Exception):
@@ -71,6 +74,12 @@ class _Answer:
     def header(self, name: bytes) -> str:
         """Return the value of a header; "" if it is not there."""
         return next((value.decode("latin-1") for key, value in self.headers if key.lower() == name), "")
+
+    @property
+    def length(self) -> int | None:
+        """How many bytes it has; None: its head does not say so."""
+        said = self.header(b"content-length")
+        return int(said) if said.isdigit() and not self.header(b"transfer-encoding") else None
 
     async def peek(self, most: int) -> bytes:
         """Return the first bytes, about so many, or all of them; they are still passed on."""
@@ -155,7 +164,7 @@ class Exchange:
 
     def __init__(self, scope: Any, receive: Any, send: Any, rooms: Rooms, *, is_full: bool) -> None:
         self._receive, self._send, self._is_full = receive, send, is_full
-        self._guard, self._fits, self._upstreams, self._limits, self._held = rooms
+        self._guard, self._fits, self._upstreams, self._limits, self._held, keys = rooms
         self._headers: Headers = scope["headers"]
         self._method: str = scope["method"]
         self._path, self._token = self._guard.target(scope["raw_path"])
@@ -163,6 +172,7 @@ class Exchange:
         self._target = self._path + (b"?" + query if query else b"")
         self.record = Record(method=self._method, path=self._guard.log_path(self._path))
         path = unquote(self._path.decode("latin-1"))
+        self._key = keys.find(self._headers, self._target)
         self._call = read_path(path, {name.decode("latin-1") for name, _ in self._headers})
         self._body_read = asyncio.Event()
         self._held_bytes = 0
@@ -276,9 +286,18 @@ class Exchange:
                 self._note(fitted)
                 answer = await self._ask_fitted(answers, upstream, fitted)
             reader = BillReader(answer.header(b"content-type"), answer.header(b"content-encoding"))
-            await self._pass_answer(answer, watch, reader)
-        if answer.status < 300 and not fitted.call.counts:
-            self.record.billed = self._fits.learn(fitted, reader.read())
+            try:
+                await self._pass_answer(answer, watch, reader)
+            finally:  # a client may close behind the last event, and what was billed was said before it
+                if answer.status < 300 and not fitted.call.counts:
+                    await self._charge(fitted, reader.read())
+
+    async def _charge(self, fitted: FittedCall, usage: Mapping[str, Any] | None) -> None:
+        """Take in what a request was billed."""
+        record, fits = self.record, self._fits
+        learned = asyncio.to_thread(fits.learn, fitted, usage) if fits.waits else None
+        record.billed = fits.learn(fitted, usage) if learned is None else await learned
+        record.parts, record.dollars = charge_in(usage, fitted.model)
 
     async def _body(self) -> bytes:
         """Read a whole body.
@@ -322,14 +341,15 @@ class Exchange:
     async def _fit(self, content: bytes) -> FittedCall:
         began, fits = perf_counter(), self._fits
         encoding = value_of(self._headers, b"content-encoding")
-        came = self._call, content, encoding, self._headers, self._target
+        came = self._call, content, encoding, self._headers, self._target, self._key
         if encoding or len(content) > MOST_QUICK_BYTES:
             asked = await asyncio.to_thread(fits.read, *came)
         else:
             asked = fits.read(*came)
         if encoding:
             self._hold(len(content) + asked.text_bytes)
-        self.record.model = asked.model
+        self.record.model, self.record.asked = asked.model, asked
+        self.record.budget = asked.budget
         fitted = fits.fit(asked) if fits.is_quick(asked) else await asyncio.to_thread(fits.fit, asked)
         self.record.fit_ms = round((perf_counter() - began) * 1000, 2)
         return fitted
@@ -337,19 +357,20 @@ class Exchange:
     def _note(self, fitted: FittedCall) -> None:
         """Note what is sent."""
         record = self.record
+        record.asked = fitted
         record.told, record.reasons, record.conversation = fitted.told, fitted.reasons, fitted.conversation
         is_plain = fitted.is_changed or not value_of(self._headers, b"content-encoding")
         record.blocks = blocks_of(fitted.content) if is_plain and record.conversation else ()
 
     def _upstream(self, model: str | None) -> Upstream:
-        found = self._upstreams.find(self._call, model)
+        found = self._upstreams.find(self._call, model, self._key)
         if found is None:
             named = "" if model is None else f" with the model {model!r:.100}"
             why = (
                 f"this gateway has no upstream for the API {self._call.api}{named}: start it with --upstream"
             )
             raise self._error(404, why, "no_upstream")
-        self.record.upstream = found.api if found.models == "*" else f"{found.api}/{found.models}"
+        self.record.upstream = found.name
         return found
 
     async def _ask_fitted(self, answers: AsyncExitStack, upstream: Upstream, fitted: FittedCall) -> _Answer:
@@ -391,6 +412,8 @@ class Exchange:
         await self._start(answer.status, for_client(answer.headers, self._own_headers()))
         try:
             async for part in answer.parts():
+                if record.answer_bytes + len(part) == answer.length:
+                    watch.stop()  # who has all of it may close at once, and is not gone
                 await self._say({"type": "http.response.body", "body": part, "more_body": True})
                 record.answer_bytes += len(part)
                 if reader is not None:
@@ -406,6 +429,8 @@ class Exchange:
         """Answer in the place of an upstream."""
         record = self.record
         record.status, record.end, record.told = error.status, error.reason, error.told
+        if isinstance(error.__cause__, BudgetExceededError):
+            record.refusal = error.__cause__
         body = json.dumps(error.body).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         if error.status == 503:

@@ -34,9 +34,7 @@ _ONCE = frozenset(
 """Headers that a request may have once."""
 
 _LEAVES = re.compile(rb"(?:/|%2f|\\|%5c)(?:\.|%2e){1,2}(?:(?:;|%3b)[^/]*)?(?:/|%2f|\\|%5c|$)|#", re.I)
-"""Leads out of the path of an upstream, however it is written; with a fragment, which is no part of a request,
-one server reads another path than the next.
-"""
+"""Leads out of the path of an upstream, however it is written, or to a fragment, which no request has."""
 
 
 _TOKEN = re.compile(rb"/t/+([^/]*)")

@@ -33,6 +33,7 @@ class Upstream:
         api: The API that it speaks: "openai", "azure", "anthropic" or "gemini".
         url: Its address, with or without the version that a client's base URL ends with.
         models: Which models it is asked about: a name, or a pattern such as "qwen*".
+        key: The name of the key whose requests it gets, which no other server then does; "": of all others.
 
     Raises:
         ConfigurationError: The API is unknown, or the URL is not one of HTTP.
@@ -44,6 +45,14 @@ class Upstream:
     """Its address, with or without the version that a client's base URL ends with."""
     models: str = "*"
     """Which models it is asked about: a name, or a pattern such as "qwen*"."""
+    key: str = ""
+    """The name of the key whose requests it gets, which no other server then does; "": of all others."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the log and in metrics, as the option `--upstream` has it."""
+        models = "" if self.models == "*" else f"/{self.models}"
+        return f"{self.api}{models},key:{self.key}" if self.key else f"{self.api}{models}"
 
     def __post_init__(self) -> None:
         if self.api not in APIS:
@@ -128,6 +137,8 @@ class Limits:
             body that it has begun.
         idle_seconds: How long a connection without a request stays open.
         drain_seconds: How long answers in progress may go on once the gateway is to end.
+        max_kept_calls: Requests whose texts are kept, if they are: the last ones.
+        max_kept_bytes: About how much memory they may take together; one that takes more is not kept.
 
     Raises:
         ConfigurationError: A number is not above zero, or one body may be longer than all together.
@@ -159,6 +170,10 @@ class Limits:
     """How long a connection without a request stays open."""
     drain_seconds: float = 30
     """How long answers in progress may go on once the gateway is to end."""
+    max_kept_calls: int = 100
+    """Requests whose texts are kept, if they are: the last ones."""
+    max_kept_bytes: int = 32 * 2**20
+    """About how much memory they may take together; one that takes more is not kept."""
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():

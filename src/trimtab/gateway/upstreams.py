@@ -63,8 +63,8 @@ class Upstreams:
             raise ConfigurationError(
                 "upstreams is empty: a gateway needs a server to ask", argument="upstreams"
             )
-        # A pattern for all models is asked last, wherever it was written.
-        self._upstreams = sorted(upstreams, key=lambda one: one.models == "*")
+        # A key goes to its own server, and a pattern for all models is asked last, wherever it was written.
+        self._upstreams = sorted(upstreams, key=lambda one: (not one.key, one.models == "*"))
         self._limits = limits
         self._addresses = {one: address_of(one) for one in upstreams}
         self._proxies = {one: _proxy_of(one) for one in upstreams}
@@ -76,7 +76,7 @@ class Upstreams:
             "pool": limits.connect_seconds,
         }
 
-    def find(self, call: ApiCall, model: str | None) -> Upstream | None:
+    def find(self, call: ApiCall, model: str | None, key: str = "") -> Upstream | None:
         """Choose the server for a request; None: there is none.
 
         One that is the only one is asked about everything: it may speak more than one API. A provider's own
@@ -85,15 +85,17 @@ class Upstreams:
         Args:
             call: What is asked for.
             model: The model that the request names.
+            key: The name of its key; "": it has none that is named.
         """
         stand_in = stand_in_of(call.api)
         for api in (call.api, stand_in):
             for one in self._upstreams:
                 is_other = api == stand_in and is_public(one)
-                if one.api == api and not is_other and fnmatchcase(model or "", one.models):
+                is_for = one.key in ("", key) and fnmatchcase(model or "", one.models)
+                if one.api == api and is_for and not is_other:
                     return one
-        only = self._upstreams[0]
-        is_asked = len(self._upstreams) == 1 and only.models == "*"
+        (only, *others) = self._upstreams
+        is_asked = not others and only.models == "*" and not only.key
         return only if is_asked and not (only.api == stand_in and is_public(only)) else None
 
     async def ask(

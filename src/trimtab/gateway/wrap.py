@@ -40,7 +40,7 @@ class Plan:
 
     def __init__(self, variables: Mapping[str, str], named: Sequence[Upstream] = ()) -> None:
         self._variables = dict(variables)
-        whole = {one.api for one in named if one.models == "*"}
+        whole = {one.api for one in named if one.models == "*" and not one.key}
         found = {api: self._of_environment(api) for api in APIS if api not in whole}
         own = [one for one in found.values() if one is not None]
         public = [
