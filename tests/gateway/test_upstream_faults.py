@@ -20,7 +20,7 @@ KEY = "sk-never-in-a-log"
 @pytest.fixture(scope="module")
 def front() -> Iterator[Running]:
     """A gateway before a faulty upstream; at its end its log is searched for keys."""
-    with faulty() as address, gateway(address, limits={"answer_seconds": 5}, learn=False) as front:
+    with faulty() as address, gateway(address, limits={"answer_seconds": 3}, learn=False) as front:
         yield front
         assert any(calls_in_progress(front) == 0 for _ in range(1_000))
         assert KEY not in front.end()
