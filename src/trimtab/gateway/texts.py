@@ -53,7 +53,8 @@ class _KeptCall:
     def fitted(self) -> Fitted[Any] | None:
         """What was sent, or came nearest to what could be."""
         if self.refusal is not None:
-            return self.refusal.attempt
+            nearest: Fitted[Any] | None = self.refusal.attempt
+            return nearest
         return None if self.asked.sent is None else self.asked.sent.fitted
 
     def fit(self, policy: str, options: FitOptions) -> Fitted[Any]:
@@ -135,7 +136,7 @@ class Texts:
                 _, gone = self._calls.popitem(last=False)
                 self._size_bytes -= gone.size_bytes
 
-    def __contains__(self, id: str) -> bool:
+    def __contains__(self, id: object) -> bool:
         """Tell whether the texts of a request are kept."""
         return id in self._calls
 
