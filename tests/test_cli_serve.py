@@ -60,6 +60,8 @@ def chat(model: str = "gpt-4o", messages: Any = TALK) -> dict[str, Any]:
         (("--key", "ci"), "NAME=env:VARIABLE"),
         (("--key", "ci=sk-of-the-ci"), "never the key itself"),
         (("--upstream", "openai,key:ci=http://127.0.0.1:9"), "no key is named 'ci'"),
+        (("--share", "memory://"), "redis://"),
+        (("--share", "learned.db", "--no-learn"), "nothing to share"),
         (("--budget", "gpt-*=110%"), "110%"),
         (("--rules", "no-such-file"), "no-such-file"),
         (("--drain", "0"), "above 0"),
@@ -148,6 +150,28 @@ def test_options_come_from_a_file_and_the_command_line_goes_before(tmp_path: Pat
         with served("--config", path, "--budget", "500", "--learn", has_log=False) as front:
             assert front.ask("/v1/chat/completions", chat("small-1"), headers).report["limit"] == 500
     assert found == [limit for _, limit in asked]
+
+
+def test_keys_and_what_is_shared_come_from_a_file_and_an_address_of_others_learns_nothing(
+    tmp_path: Path,
+) -> None:
+    """A line at the start says so, unless somebody chose."""
+    path, place = tmp_path / "gateway.toml", tmp_path / "learned.db"
+    with recorder() as behind:
+        path.write_text(
+            f'token = "{TOKEN}"\nlisten = "0.0.0.0:0"\n[upstream]\nopenai = "{behind.address}"\n'
+            '[budget]\n"key:ci" = "700"\n"*" = "2k"\n[key]\nci = "env:KEY_OF_CI"\n'
+        )
+        headers = {"trimtab-token": TOKEN, "Authorization": "Bearer of-the-ci"}
+        variables = {"KEY_OF_CI": "of-the-ci", "TRIMTAB_SERVE_LISTEN": ""}
+        for more in ((), ("--share", place)):
+            with served("--config", path, *more, variables=variables) as front:
+                front.address = front.address.replace("0.0.0.0", "127.0.0.1")
+                answer = front.ask("/v1/chat/completions", chat(), headers)
+                assert answer.report["limit"] == 700
+                told = front.end()
+            assert ("nothing is learned" in told) is not more
+            assert place.exists() is bool(more)
 
 
 def test_options_come_from_the_environment() -> None:

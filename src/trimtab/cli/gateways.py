@@ -85,13 +85,21 @@ config_option = click.option(
     help="TOML with any of these options, by their long names; --upstream and --budget may be tables.",
 )
 
-learn_option = click.option(
-    "--learn/--no-learn",
-    default=True,
-    show_default=True,
-    help="Improve counts by what requests are billed. --no-learn: each of several processes sends the same"
-    " for the same request.",
-)
+
+def learn_option(otherwise: bool | None) -> Callable[[F], F]:
+    """Make the option of learning for a command.
+
+    Args:
+        otherwise: What holds where nobody says; None: that depends on where it listens.
+    """
+    alone = "" if otherwise else " Default: --learn on an address of this machine alone, or with --share."
+    return click.option(
+        "--learn/--no-learn",
+        default=otherwise,
+        show_default=bool(otherwise),
+        help="Improve counts by what requests are billed. --no-learn: each of several processes sends the"
+        f" same for the same request.{alone}",
+    )
 
 
 def upstream_option(command: str, otherwise: str) -> Callable[[F], F]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from trimtab._shared.hosts import is_loopback
 from trimtab.cli.gateways import (
     budget_option,
     budgets_in,
@@ -103,7 +104,14 @@ Examples:
 )
 @rule_options
 @compact_option
-@learn_option
+@learn_option(None)
+@click.option(
+    "--share",
+    envvar="TRIMTAB_SERVE_SHARE",
+    metavar="URL",
+    help="Where several processes keep together what they learn, as numbers and hashes: redis://…, or on one"
+    " machine sqlite:///FILE; read from TRIMTAB_SERVE_SHARE, too.",
+)
 @click.option(
     "--token",
     envvar="TRIMTAB_SERVE_TOKEN",
@@ -131,6 +139,7 @@ def serve(
     upstreams: Sequence[str],
     budgets: Sequence[str],
     keys: Sequence[str],
+    share: str | None,
     token: str | None,
     **given: Any,
 ) -> None:
@@ -146,13 +155,15 @@ def serve(
     """
     gateway = import_module("trimtab.gateway")
     host, port = _place(listen)
+    is_alone = is_loopback(host)  # behind an address that others reach may be one of several processes
     named = None if not upstreams else [upstream_in(gateway, one) for one in upstreams]
     lines = import_module("trimtab.gateway.lines").LineWriter(sys.stdout.buffer)
     app = gateway.make_app(
         named,
         budgets=budgets_in(budgets),
         keys=keys_in(keys),
-        learn=given["learn"],
+        learn=is_alone or share is not None if given["learn"] is None else given["learn"],
+        share=share,
         token=token,
         limits=_limits_in(gateway, given),
         log=None if given["quiet"] else lines.write,
@@ -161,13 +172,18 @@ def serve(
         **fit_options_in(given),
     )
     asked = ", ".join(dict.fromkeys(one.api for one in named or gateway.public_upstreams()))
+
+    def tell(address: str) -> None:
+        _say(address, asked, app.inspect_path)
+        if given["learn"] is None and not is_alone and share is None:
+            click.echo(
+                "trimtab: nothing is learned from bills, as there may be several processes: write --share"
+                " URL, or --learn if this is the only one",
+                err=True,
+            )
+
     with lines:
-        gateway.serve(
-            app,
-            host=host,
-            port=port,
-            ready=lambda address: _say(address, asked, app.inspect_path),
-        )
+        gateway.serve(app, host=host, port=port, ready=tell)
 
 
 def _limits_in(gateway: Any, given: Mapping[str, Any]) -> Any:

@@ -37,7 +37,7 @@ Examples:
 @budget_option("WRAP")
 @rule_options
 @compact_option
-@learn_option
+@learn_option(True)
 @click.option("--quiet", is_flag=True, help="Do not print at the end what was saved.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @usage

@@ -161,6 +161,37 @@ def cut_text_near(
     return (marker if cut.start < cut.stop else "").join(part)
 
 
+class Ends(NamedTuple):
+    """What stays of a text that was cut, on either side of its marker."""
+
+    head_chars: int
+    tail_chars: int
+    marker: str
+
+    def of(self, text: str, /) -> str:
+        """Cut the text there."""
+        return text[: self.head_chars] + self.marker + text[len(text) - self.tail_chars :]
+
+
+def ends_of(text: str, cut: str, /) -> Ends | None:
+    """Find where a text was cut; None: the other one is not this text with a marker in it.
+
+    Args:
+        text: The whole text.
+        cut: What became of it.
+
+    Example:
+        >>> ends_of("one two three", "one[text cut by trimtab]ree").of("one two three")
+        'one[text cut by trimtab]ree'
+    """
+    for found in _MARKER.finditer(cut):
+        head_chars, tail = found.start(), cut[found.end() :]
+        is_part = head_chars + len(tail) <= len(text) and text.endswith(tail)
+        if is_part and text.startswith(cut[:head_chars]):
+            return Ends(head_chars, len(tail), found.group())
+    return None
+
+
 class _Cut(NamedTuple):
     """What is cut out of a text: the code points from `start` to `stop`."""
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 from trimtab.counting.base import AdditiveCounter, counter_name
 from trimtab.counting.baseline import NOTHING_LEARNED, Factor, FactorCounter, Learned, nearest
 from trimtab.counting.sizes import Fixed, known_fixed_count
+from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Prices
 
 _EVEN = Factor(1, 1)
@@ -53,6 +54,45 @@ class TotalBaseline(FactorCounter):
     def charge_as(self, format: str | Format, /) -> Self:
         """Return the same counter for messages sent in another wire form."""
         return self._with_counter(self._counter.charge_as(format))
+
+    # -- plain data
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was learned as plain data."""
+        return {
+            "counter": counter_name(self._counter),
+            "bills": self.bills,
+            "bill": self._bill_tokens,
+            "counted": self._counted_tokens,
+            "unseen": self._unseen_tokens,
+            "factor": [*self._factor],
+            "learned": self._learned.to_dict(),
+        }
+
+    def with_data(self, data: Mapping[str, Any], /) -> Self:
+        """Return the counter that learned what data says.
+
+        Args:
+            data: What `to_dict` returned of one that counts as this one does.
+
+        Raises:
+            ConfigurationError: It is of another counter, or is no such data.
+        """
+        twin = copy(self)
+        try:
+            billed, counted = data["factor"]
+            numbers = data["bills"], data["bill"], data["counted"], data["unseen"], billed, counted
+            twin.bills, twin._bill_tokens, twin._counted_tokens, twin._unseen_tokens = numbers[:4]
+            twin._learned, name = Learned.from_dict(data["learned"]), data["counter"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ConfigurationError(f"what a counter learned cannot be read: {error!r:.200}") from error
+        if any(type(one) is not int for one in numbers) or min(*numbers[:3], billed - 1, counted - 1) < 0:
+            raise ConfigurationError(f"what a counter learned must be whole numbers, not {data!r:.200}")
+        if name != counter_name(self._counter):
+            raise ConfigurationError(f"it was learned for the counter {name!r:.80}, not for this one")
+        twin._factor = Factor(billed, counted)
+        twin.name = f"{name}, calibrated" if twin.bills else self.name
+        return twin
 
     # -- counting
 

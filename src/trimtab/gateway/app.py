@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from urllib.parse import unquote
@@ -14,12 +14,14 @@ from trimtab.gateway.fits import Fits
 from trimtab.gateway.guard import LOOPBACK, Guard
 from trimtab.gateway.held import HeldBytes
 from trimtab.gateway.keys import Keys
+from trimtab.gateway.memory import Memory, secret_of
 from trimtab.gateway.metrics import CONTENT_TYPE, Metrics
 from trimtab.gateway.page import overview, page_of, policy_of
 from trimtab.gateway.recent import Recent
 from trimtab.gateway.settings import Limits, Upstream, public_upstreams
 from trimtab.gateway.upstreams import Upstreams
 from trimtab.integrations.base import AdapterBudget, FitOptions
+from trimtab.stores.records import open_records
 
 if TYPE_CHECKING:
     from trimtab.gateway.spans import Spans
@@ -106,6 +108,7 @@ class Gateway:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
                 await self._rooms.upstreams.aclose()
+                self._rooms.fits.close()
                 if self._spans is not None:
                     self._spans.end()
             elif self._spans is not None:
@@ -135,7 +138,7 @@ class Gateway:
         one = self._recent.find(name) if name else None
         if name and one is None:
             return Page(404, TEXT, b"trimtab: this conversation is not remembered\n")
-        kept = () if self._texts is None else self._texts
+        kept: Container[str] = () if self._texts is None else self._texts
         text = overview(self._recent, kept=kept) if one is None else page_of(one, kept=kept)
         headers = ((b"content-security-policy", policy_of(text)), (b"referrer-policy", b"no-referrer"))
         return Page(200, b"text/html; charset=utf-8", text.encode(), headers)
@@ -172,6 +175,7 @@ def make_app(
     budgets: Mapping[str, AdapterBudget] | None = None,
     keys: Mapping[str, str] | None = None,
     learn: bool = True,
+    share: str | None = None,
     token: str | None = None,
     hosts: Collection[str] = LOOPBACK,
     limits: Limits | None = None,
@@ -193,6 +197,8 @@ def make_app(
             variable that has it, or "file:" and a path.
         learn: Whether what requests are billed improves the count of those that follow. False: every process
             sends the same for the same request.
+        share: Where several processes keep together what they learn: "redis://…", or "sqlite:///FILE" on one
+            machine. None: each learns by itself.
         token: What clients send in the header `trimtab-token`, or before the path as `/t/TOKEN`; None: it is
             for programs of this machine alone.
         hosts: Names by which it may be asked, if there is no token.
@@ -206,11 +212,21 @@ def make_app(
         options: `rules`, `compact` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: A budget, a key or an option is invalid, or the token is too short.
+        ConfigurationError: A budget, a key, a place or an option is invalid, or the token is too short.
+        MissingExtraError: The client of `share` is not installed.
     """
     limits, named = Limits() if limits is None else limits, Keys(keys or {})
     servers = public_upstreams() if upstreams is None else upstreams
-    fits = Fits(budgets or {}, learns=learn, max_bytes=limits.max_body_bytes, options=options)
+    if share is not None and not learn:
+        raise ConfigurationError("share is given, and learn is False: there is nothing to share")
+    fits = Fits(
+        budgets or {},
+        learns=learn,
+        max_bytes=limits.max_body_bytes,
+        options=options,
+        memory=None if share is None else Memory(open_records(share)),
+        secret=None if share is None else secret_of(token),
+    )
     for key in (*fits.selectors.keys, *(one.key for one in servers)):
         named.check(key)
     rooms = Rooms(

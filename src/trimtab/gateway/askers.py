@@ -26,10 +26,15 @@ _WIDER = re.compile(rb"context-\d[^,;\s]*")
 
 
 class Askers:
-    """Names who asks, by a hash whose secret is this process's own: nobody can try keys against it."""
+    """Names who asks, by a hash.
 
-    def __init__(self) -> None:
-        self._secret = secrets.token_bytes(32)
+    Args:
+        secret: What it is made with; None: something of this process's own, so that nobody can try keys
+            against a name.
+    """
+
+    def __init__(self, secret: bytes | None = None) -> None:
+        self._secret = secrets.token_bytes(32) if secret is None else secret
 
     def name(self, call: ApiCall, model: str | None, headers: Headers, target: bytes, /) -> str:
         """Name who asks whom: another credential, API or model, and so another upstream, is another name.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from time import perf_counter
 from types import TracebackType
@@ -290,9 +290,14 @@ class Exchange:
                 await self._pass_answer(answer, watch, reader)
             finally:  # a client may close behind the last event, and what was billed was said before it
                 if answer.status < 300 and not fitted.call.counts:
-                    usage, record = reader.read(), self.record
-                    record.billed = self._fits.learn(fitted, usage)
-                    record.parts, record.dollars = charge_in(usage, fitted.model)
+                    await self._charge(fitted, reader.read())
+
+    async def _charge(self, fitted: FittedCall, usage: Mapping[str, Any] | None) -> None:
+        """Take in what a request was billed."""
+        record, fits = self.record, self._fits
+        learned = asyncio.to_thread(fits.learn, fitted, usage) if fits.waits else None
+        record.billed = fits.learn(fitted, usage) if learned is None else await learned
+        record.parts, record.dollars = charge_in(usage, fitted.model)
 
     async def _body(self) -> bytes:
         """Read a whole body.

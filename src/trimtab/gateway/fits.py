@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from trimtab._shared.strict_json import dump, parse
 from trimtab.context import Context
@@ -18,6 +18,7 @@ from trimtab.gateway.askers import Askers
 from trimtab.gateway.budgets import Selectors
 from trimtab.gateway.encodings import EncodingError, decode
 from trimtab.gateway.headers import Headers
+from trimtab.gateway.memory import Memory, MemoryRecall, Unreachable
 from trimtab.integrations.base import AdapterBudget, FitOptions, budget_given, clamped_strides
 from trimtab.integrations.bodies import Bodies
 from trimtab.integrations.chats import Sent
@@ -55,6 +56,16 @@ class Answered(Exception):
         self.status, self.body, self.reason, self.told = status, body, reason, told or {}
 
 
+class FittedBy(NamedTuple):
+    """Who fits a request, and by what."""
+
+    bodies: Bodies
+    recall: MemoryRecall | None
+    """What several processes know of it; None: this one knows all."""
+    is_alone: bool = False
+    """Whether what several processes know could not be had."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedCall:
     """A request as it is sent."""
@@ -80,8 +91,8 @@ class FittedCall:
     """How many messages were evicted or changed for which reason."""
     sent: Sent | None = None
     """None: nothing was fitted."""
-    bodies: Bodies | None = None
-    """Who fits it."""
+    by: FittedBy | None = None
+    """Who fits it; None: nobody."""
 
     @property
     def request(self) -> dict[str, Any]:
@@ -101,15 +112,20 @@ class FittedCall:
 
     def with_request(self, sent: Sent, *, is_changed: bool) -> FittedCall:
         """Send another request in its place."""
+        learned: dict[str, int | str | None] = {}
+        if self.by is not None and self.by.is_alone:
+            learned["learned"] = "no"
         if not is_changed:
             told, _ = _report_of(sent, is_changed=False)
-            return replace(self, sent=sent, told=told)
+            return replace(self, sent=sent, told={**told, **learned})
         request = self.request
         whole: Mapping[Any, Any] = sent.body
         if request is not self.body:
             whole = {**self.body, self.call.within: sent.body}
         told, reasons = _report_of(sent, is_changed=True)
-        return replace(self, content=dump(whole), is_changed=True, sent=sent, told=told, reasons=reasons)
+        return replace(
+            self, content=dump(whole), is_changed=True, sent=sent, told={**told, **learned}, reasons=reasons
+        )
 
 
 class Fits:
@@ -121,24 +137,31 @@ class Fits:
         learns: Whether what requests are billed improves the count of those that follow.
         max_bytes: How long a body may be.
         options: Keyword arguments of `trimtab.fit`.
+        memory: Where what is learned is kept; None: in this process.
+        secret: What names of who asks are made with; None: something of this process's own.
 
     Raises:
         ConfigurationError: A budget is none, or options contradict each other.
     """
 
     def __init__(
-        self, budgets: Mapping[str, AdapterBudget], *, learns: bool, max_bytes: int, options: FitOptions
+        self,
+        budgets: Mapping[str, AdapterBudget],
+        *,
+        learns: bool,
+        max_bytes: int,
+        options: FitOptions,
+        memory: Memory | None = None,
+        secret: bytes | None = None,
     ) -> None:
-        self._learns, self._max_bytes = learns, max_bytes
-        self._askers = Askers()
+        self._learns, self._max_bytes, self._memory = learns, max_bytes, memory
+        self._askers = Askers(secret)
         asked: dict[str, AdapterBudget] = {"*": None, **budgets}
         self.selectors = Selectors(asked)
         """Which budget is for which request."""
-        self._bodies = {
-            (form, words): bodies
-            for words, budget in asked.items()
-            for form, bodies in _bodies_of(budget, learns=learns, options=options)
-        }
+        self._bodies = _all_bodies(asked, learns=learns, options=options)
+        self._alone = {} if memory is None else _all_bodies(asked, learns=False, options=options)
+        """Who fits where nothing is learned, since the memory cannot be had."""
         self._slow = {words for words, budget in asked.items() if isinstance(budget_given(budget), Context)}
         """Whose policies may ask a summarizer, that is: a network."""
         self._reads_texts = bool(options.get("compact") or options.get("rules"))
@@ -193,7 +216,7 @@ class Fits:
         Args:
             asked: As it was read.
         """
-        if self._reads_texts or (asked.call.form, asked.model) not in self._met:
+        if self.waits or self._reads_texts or (asked.call.form, asked.model) not in self._met:
             return False
         is_small = asked.text_bytes <= MOST_QUICK_BYTES and asked.objects <= MOST_QUICK_OBJECTS
         return is_small and asked.budget not in self._slow
@@ -208,13 +231,12 @@ class Fits:
             Answered: What must be kept does not fit, or nobody knows how much may be sent.
         """
         call, request = asked.call, asked.request
-        bodies = self._bodies[call.form or "", asked.budget]
         _check_messages(call, request)
-        stored = bodies.stored_key(request)
+        stored = self._bodies[call.form or "", asked.budget].stored_key(request)
         if stored is not None:  # the server goes on from messages that nobody here sees
             return replace(asked, told={"untouched": stored})
         try:
-            sent = bodies.fit_body(request, model=asked.model, asker=asked.asker)
+            by, sent = self._fit_by_memory(asked)
         except BudgetExceededError as error:
             if call.counts:  # who asks how long a request is wants a number
                 return replace(asked, told={"untouched": "too_long"})
@@ -228,7 +250,27 @@ class Fits:
             return replace(asked, told={"untouched": "no_messages"})
         if len(self._met) < MOST_MODELS:  # with messages: before these, no tokenizer was needed
             self._met.add((call.form, asked.model))
-        return replace(asked, bodies=bodies).with_request(sent, is_changed=sent.body != request)
+        if by.recall is not None:
+            by.recall.keep()
+        return replace(asked, by=by).with_request(sent, is_changed=sent.body != request)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a fit, and what is learned of it, may wait for a server or a file."""
+        return self._memory is not None
+
+    def _fit_by_memory(self, asked: FittedCall) -> tuple[FittedBy, Sent]:
+        """Fit a request by what was learned; where that cannot be had, as a process that learns nothing."""
+        request, words = asked.request, (asked.call.form or "", asked.budget)
+        recall = None
+        if self._memory is not None and asked.asker is not None:
+            recall = MemoryRecall(self._memory, asked.asker, *words)
+        by = FittedBy(self._bodies[words], recall)
+        try:
+            return by, by.bodies.fit_body(request, model=asked.model, asker=asked.asker, recall=recall)
+        except Unreachable:
+            by = FittedBy(self._alone[words], None, is_alone=True)
+            return by, by.bodies.fit_body(request, model=asked.model, asker=None)
 
     def _read(self, call: ApiCall, content: bytes, encoding: str) -> tuple[bytes, dict[str, Any]]:
         try:
@@ -251,12 +293,16 @@ class Fits:
             refusal: The body of the answer.
         """
         error = _Refusal(refusal.decode("utf-8", "replace"))
-        if fitted.sent is None or fitted.bodies is None or refusal_in(error) is None:
+        by = fitted.by
+        if fitted.sent is None or by is None or refusal_in(error) is None:
             return None
         try:
-            sent = fitted.bodies.recover(fitted.sent, error)
+            sent = by.bodies.recover(fitted.sent, error)
         except (_Refusal, ContextError):
             return None
+        finally:  # how long a request may be was learned, also where this one cannot be
+            if by.recall is not None:
+                by.recall.keep()
         made = fitted.with_request(sent, is_changed=True)
         return replace(made, told={**made.told, "again": 1})
 
@@ -273,13 +319,32 @@ class Fits:
             billed = usage_of(usage).input_tokens
         except ConfigurationError:  # it is in no shape that is known
             return None
-        if self._learns and fitted.sent is not None:
+        by = fitted.by
+        if self._learns and fitted.sent is not None and by is not None:
             fitted.sent.record(usage)
+            if by.recall is not None:
+                by.recall.keep()
         return billed
+
+    def close(self) -> None:
+        """Close what is open of the memory."""
+        if self._memory is not None:
+            self._memory.records.close()
 
 
 class _Refusal(Exception):
     """What an upstream answered, raised as clients do."""
+
+
+def _all_bodies(
+    budgets: Mapping[str, AdapterBudget], *, learns: bool, options: FitOptions
+) -> dict[tuple[str, str], Bodies]:
+    """Make what fits each form for each budget, by both."""
+    return {
+        (form, words): bodies
+        for words, budget in budgets.items()
+        for form, bodies in _bodies_of(budget, learns=learns, options=options)
+    }
 
 
 def _bodies_of(budget: AdapterBudget, *, learns: bool, options: FitOptions) -> Iterator[tuple[str, Bodies]]:

@@ -56,8 +56,8 @@ class _KeptCall:
     def fitted(self) -> Fitted[Any] | None:
         """What was sent, or came nearest to what could be."""
         if self.refusal is not None:
-            attempt: Fitted[Any] | None = self.refusal.attempt
-            return attempt
+            nearest: Fitted[Any] | None = self.refusal.attempt
+            return nearest
         return None if self.asked.sent is None else self.asked.sent.fitted
 
     def fit(self, policy: str, options: FitOptions) -> Fitted[Any]:

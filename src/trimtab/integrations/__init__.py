@@ -23,7 +23,10 @@ from trimtab.errors import ConfigurationError
 
 __all__: list[str] = []
 
-_SHARED = {"answers", "base", "bills", "bodies", "chats", "copies", "marks", "posts", "recovery", "usages"}
+_SHARED = {
+    *("answers", "base", "bills", "bodies", "chats", "copies", "ledgers", "marks", "posts", "recovery"),
+    "usages",
+}
 """What adapters are made of: nobody imports it to use it."""
 
 

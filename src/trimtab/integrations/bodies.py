@@ -30,7 +30,16 @@ from trimtab.integrations.base import (
 )
 from trimtab.integrations.bills import ChatOptions, ChatTrimmer
 from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent, beside_counted, is_learned
-from trimtab.integrations.recovery import ask_again, is_below, note_in, note_left_out, refusal_in, room_after
+from trimtab.integrations.ledgers import Ledger, Recall
+from trimtab.integrations.recovery import (
+    Refused,
+    ask_again,
+    is_below,
+    note_in,
+    note_left_out,
+    refusal_in,
+    room_after,
+)
 
 
 class _Keys(TypedDict, total=False):
@@ -74,14 +83,21 @@ class Bodies(ChatTrimmer[Any]):
         """Names what the server puts before the messages, and says the size of."""
         self._most_output: Sequence[str] = keys.get("most_output", ())
         """Say how long the answer may be; dotted ones lead into a mapping."""
-        self._chats = Chats(self._format, self._new_baseline)
-        self.held = Held()
+        self._ledger = Ledger(Chats(self._format, self._new_baseline), self._refused, Held())
+        self.held = self._ledger.held
         """The size of what the server puts before the messages of a call, if it was reported."""
         self.warns = True
         """Whether warnings and the log tell of a call what its programmer should know. A server that fits the
         calls of others tells them in its answers: what they write must not fill a pipe that nobody reads."""
 
-    def fit_body(self, body: Mapping[str, Any], *, model: str | None, asker: str | None = "") -> Sent:
+    def fit_body(
+        self,
+        body: Mapping[str, Any],
+        *,
+        model: str | None,
+        asker: str | None = "",
+        recall: Recall | None = None,
+    ) -> Sent:
         """Return a body that fits.
 
         Args:
@@ -89,24 +105,31 @@ class Bodies(ChatTrimmer[Any]):
             model: Who is asked.
             asker: Who asks, where one object serves several: what the server said to one does not change what
                 is sent for another. None: nothing is remembered, and nothing remembered is used.
+            recall: Where what earlier calls taught is kept; None: here.
         """
-        return finish(self._send(body, model, asker))
+        return finish(self._send(body, model, asker, recall))
 
     async def afit_body(self, body: Mapping[str, Any], *, model: str | None) -> Sent:
         """Do what `fit_body` does; wait for async counters and summarizers."""
-        return await afinish(self._send(body, model, ""))
+        return await afinish(self._send(body, model, "", None))
 
-    def _send(self, body: Mapping[str, Any], model: str | None, asker: str | None) -> Steps[Sent]:
+    def _send(
+        self, body: Mapping[str, Any], model: str | None, asker: str | None, recall: Recall | None
+    ) -> Steps[Sent]:
         """Fit a call with one counter after another; if none makes it fit, raise the first one's error."""
         request = self._request_of(body)
         if request is None:
             return Sent(body)
-        known, form = () if asker is None else self._refused.thinking_of(asker), self._format
+        ledger, form = self._ledger, self._format
+        if recall is not None:
+            ledger = Ledger(Chats(form, self._new_baseline, recall.hashed), Refused(), Held())
+            recall.fill(ledger, ledger.chats.opening(request.messages, self._model(model), asker))
+        known = () if asker is None else ledger.refused.thinking_of(asker)
         left = form.forget_thinking(request.body or {}, known) if known else None
         if left is None:
-            return (yield from self._fit_call(self._call(body, request, model, asker)))
+            return (yield from self._fit_call(self._call(body, request, model, asker, ledger)))
         count = sum(form.thinking_key(message) in known for message in request.messages)
-        call = self._call({**body, **left}, form.read_request(left), model, asker)
+        call = self._call({**body, **left}, form.read_request(left), model, asker, ledger)
         return (yield from self._fit_call(replace(call, left_out=count)))
 
     def _fit_call(
@@ -158,18 +181,19 @@ class Bodies(ChatTrimmer[Any]):
         room = room_after(refusal, fitted.settlement.tokens, is_taught=is_taught)
         limit = fitted.settlement.limit_tokens
         if call.asker is not None:
-            self._refused.learn_window(self._model(call.model), refusal, asker=call.asker)
+            call.ledger.refused.learn_window(self._model(call.model), refusal, asker=call.asker)
         return (yield from self._fit_call(call, max(1, min(room, limit)), refusal))
 
     def _without_thinking(self, sent: Sent, refusal: Refusal) -> Steps[Sent | None]:
         call: _Call = sent.call
         if call.asker is not None:
             keys = map(self._format.thinking_key, call.request.messages)
-            self._refused.learn_thinking(keys, asker=call.asker)
+            call.ledger.refused.learn_thinking(keys, asker=call.asker)
         body = self._format.forget_thinking(call.request.body or {})
         if body is None:
             return None
-        again = self._call({**call.body, **body}, self._format.read_request(body), call.model, call.asker)
+        request = self._format.read_request(body)
+        again = self._call({**call.body, **body}, request, call.model, call.asker, call.ledger)
         return (yield from self._fit_call(again, why=refusal))
 
     def _question(
@@ -198,23 +222,25 @@ class Bodies(ChatTrimmer[Any]):
         if call.asker is not None:
             output_tokens = self._output_of(call.request)
             name = self._model(call.model)
-            room = self._refused.room(name, output_tokens=output_tokens, asker=call.asker)
+            room = call.ledger.refused.room(name, output_tokens=output_tokens, asker=call.asker)
         return min((one for one in (room, limit_tokens) if one is not None), default=None)
 
-    def _call(self, body: Mapping[str, Any], request: Request, model: str | None, asker: str | None) -> _Call:
+    def _call(
+        self, body: Mapping[str, Any], request: Request, model: str | None, asker: str | None, ledger: Ledger
+    ) -> _Call:
         """Find the conversation of a call, and how much the server puts before it."""
-        chat, name = self._chats.find(request.messages, self._model(model), asker), None
+        chat, name = ledger.chats.find(request.messages, self._model(model), asker), None
         if self._held_key is not None and _has(body, self._held_key):
             name = str(body[self._held_key])
-            name = f"{asker} {name}" if asker else name
-            if self.warns and self.held.asks(name):
+            name = ledger.chats.hashed(f"{asker} {name}") if asker else name
+            if self.warns and ledger.held.asks(name):
                 warnings.warn(
                     f"{self._held_key}={name!r:.200}: the server puts content before the messages that nobody"
                     " here sees. This call is fitted without it; how large it is is known from what the call"
                     " is billed, or from caches.create and caches.get of this client",
                     stacklevel=2,
                 )
-        return _Call(body, request, model, asker, chat, name, self.held.tokens(name) or 0)
+        return _Call(body, request, model, asker, ledger, chat, name, ledger.held.tokens(name) or 0)
 
     def stored_key(self, body: Mapping[str, Any]) -> str | None:
         """Return the key by which a body goes on from a conversation that the server keeps; None: none.
@@ -310,7 +336,7 @@ class Bodies(ChatTrimmer[Any]):
         if isinstance(self._budget, Context):
             written = self._format.write_request(replace(request, system=fitted.system), fitted.messages)
         made = {**call.body, **written}
-        held = None if call.held is None else (call.held, self.held)
+        held = None if call.held is None else (call.held, call.ledger.held)
         if counter is None:
             return Sent(made, fitted=fitted, call=call, held=held)
         settlement = fitted.settlement
@@ -341,6 +367,7 @@ class _Call:
     model: str | None
     asker: str | None
     """Who asks; None: nothing is remembered of this call."""
+    ledger: Ledger
     chat: Chat
     held: str | None
     """The name of what the server puts before its messages."""

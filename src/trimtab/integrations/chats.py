@@ -21,6 +21,7 @@ from trimtab._fit import Fitted
 from trimtab._shared.steps import Steps
 from trimtab.counting.base import SYSTEM_ROLES
 from trimtab.counting.baseline import UsageBaseline, key_of_message
+from trimtab.counting.shorten import Ends, ends_of
 from trimtab.counting.totals import TotalBaseline
 from trimtab.counting.usage import usage_of
 from trimtab.errors import BudgetExceededError, ConfigurationError, UsageError
@@ -34,8 +35,8 @@ MOST_CHATS = 1_024
 """Maximum number of remembered conversations, the last used ones: one entry for each, and often one for its
 fork and one for its beginning."""
 
-MOST_TEXTS = 256
-"""Maximum number of cut results per conversation that keep their text: the last ones."""
+MOST_CUTS = 256
+"""Maximum number of results per conversation that are cut where they were cut before: the last ones."""
 
 MOST_HELD = 256
 """Maximum number of contents on the server whose size a client remembers."""
@@ -116,6 +117,18 @@ class Kept(NamedTuple):
         return cls(newest + 1, len(places) - behind, count)
 
 
+Hashed = Callable[[Any], str]
+"""Names a text, or a list of pairs of them, by a hash."""
+
+
+def hash_here(value: Any, /) -> str:
+    """Hash for this process alone: in another one the same text has another name."""
+    return str(hash(value))
+
+
+Opening = tuple[str, str, str]
+"""Who asks, its model, and its first message that is no system text."""
+
 _NOTHING = Kept(0, 0, 0)
 _ANOTHER = Kept(-1, 0, 0)
 """What no call goes on from."""
@@ -133,12 +146,16 @@ class Mark(NamedTuple):
 class Chat:
     """What is known of one conversation, or of all that begin alike."""
 
-    opening: tuple[str, str, str]
-    """Who asks, its model, and its first message that is no system text."""
+    opening: Opening
+    """By which those are found that begin alike."""
     baseline: TotalBaseline | None
     """Its counter; None: the caller's own counter, which records no bill."""
     form: Format
     """The wire form of its messages."""
+    hashed: Hashed = hash_here
+    """Names its messages and results."""
+    id: str = ""
+    """By which processes that share it know it; "": it is of this one alone."""
     before: TotalBaseline | None = None
     """Its counter before the latest bill, while no other bill confirms that one."""
     doubts: bool = False
@@ -155,8 +172,8 @@ class Chat:
     """Where the last call was cut; 0: nowhere."""
     at_cut: str = ""
     """The key of the first message after the cut: with it, the conversation is recognized later."""
-    texts: dict[tuple[int, Path, int], str] = field(default_factory=dict)
-    """The texts of cut results, by message, place in it, and the hash of the whole text."""
+    cuts: dict[tuple[int, Path, str], tuple[int, int]] = field(default_factory=dict)
+    """How many characters stay in front of a cut and behind, by message, place in it, and the whole text."""
 
     def counters(self) -> Iterator[TotalBaseline | None]:
         """List the counters for a call: the next is used if the call does not fit by the one before.
@@ -181,12 +198,16 @@ class Chat:
         assert refused is not None
         raise refused
 
-    def as_before(self, place: tuple[int, Path, int], text: str) -> str:
-        """Return the text of a result when it was first cut, or the current one, which later calls reuse."""
-        known = self.texts.setdefault(place, text)
-        if len(self.texts) > MOST_TEXTS:
-            self.texts.pop(next(iter(tuple(self.texts)), place), None)  # another thread may add to them
-        return known
+    def as_before(self, place: tuple[int, Path], whole: str, text: str) -> str:
+        """Cut a result where it was first cut, or as it is now, which later calls reuse."""
+        ends = ends_of(whole, text)
+        if ends is None:
+            return text
+        key = (*place, self.hashed(whole))
+        head_chars, tail_chars = self.cuts.setdefault(key, ends[:2])
+        if len(self.cuts) > MOST_CUTS:
+            self.cuts.pop(next(iter(tuple(self.cuts)), key), None)  # another thread may add to them
+        return Ends(head_chars, tail_chars, ends.marker).of(whole)
 
     def plan(self, messages: Sequence[Any]) -> int:
         """Return the earliest place to cut a call; 0: wherever it fits."""
@@ -205,10 +226,10 @@ class Chat:
         cut = next((place + 1 for place in left if rows[place].reason == "over_limit"), 0)
         if 0 < cut < len(messages):
             self.cut, self.at_cut = cut, self._key(messages[cut])
-            self.texts = {place: text for place, text in tuple(self.texts.items()) if place[0] >= cut}
+            self.cuts = {place: ends for place, ends in tuple(self.cuts.items()) if place[0] >= cut}
 
     def _key(self, message: Any) -> str:
-        return _key_of(mapping_of(message), self.form)
+        return _key_of(mapping_of(message), self.form, self.hashed)
 
     def take_bill(self, tokens: int, sent: Sent) -> None:
         """Record the bill of a call, less the content on the server."""
@@ -249,14 +270,36 @@ class Chats:
     Args:
         format: The wire form of the messages.
         new_baseline: Makes what counts a conversation of a model.
+        hashed: Names messages.
     """
 
-    def __init__(self, format: Format, new_baseline: Callable[[str | None], TotalBaseline | None]) -> None:
-        self._format, self._new_baseline = format, new_baseline
+    def __init__(
+        self,
+        format: Format,
+        new_baseline: Callable[[str | None], TotalBaseline | None],
+        hashed: Hashed = hash_here,
+    ) -> None:
+        self.format, self.new_baseline, self.hashed = format, new_baseline, hashed
         self._latest: OrderedDict[int, Chat] = OrderedDict()
         """By identity, those asked for last at the end."""
-        self._by_opening: dict[tuple[str, str, str], list[Chat]] = {}
+        self._by_opening: dict[Opening, list[Chat]] = {}
         self._lock = threading.Lock()
+
+    def opening(self, messages: Sequence[Any], model: str | None, asker: str | None) -> Opening:
+        """Return by what conversations are found that begin as a call does; see `find`."""
+        first = _first_of(messages)
+        key = "" if first < 0 else _key_of(mapping_of(messages[first]), self.format, self.hashed)
+        return asker or "", model or "", key
+
+    def alike(self, opening: Opening, /) -> list[Chat]:
+        """List the conversations that begin alike, those asked for last at the end."""
+        with self._lock:
+            return [chat for chat in self._latest.values() if chat.opening == opening]
+
+    def add(self, chat: Chat, /) -> None:
+        """Add a conversation, as the one that was asked for last."""
+        with self._lock:
+            self._touch(chat)
 
     def find(self, messages: Sequence[Any], model: str | None, asker: str | None = "") -> Chat:
         """Return what is known of the conversation of a call.
@@ -271,29 +314,28 @@ class Chats:
 
         def key(place: int) -> str:
             if place not in keys:
-                keys[place] = _key_of(mapping_of(messages[place]), self._format)
+                keys[place] = _key_of(mapping_of(messages[place]), self.format, self.hashed)
             return keys[place]
 
-        roles = (mapping_of(one).get("role") for one in messages)
-        first = next((at for at, role in enumerate(roles) if role not in SYSTEM_ROLES), -1)
+        first = _first_of(messages)
         last = len(messages) - 1
         opening = (asker or "", model or "", key(first) if first >= 0 else "")
         if asker is None:
-            return Chat(opening, self._new_baseline(model), self._format)
+            return Chat(opening, self.new_baseline(model), self.format, self.hashed)
         with self._lock:
             known = [*self._by_opening.get(opening, ())]
         root = next((chat for chat in known if not chat.marks), None)
         # Outside the lock: a tokenizer may have to be read from its files.
-        root = Chat(opening, self._new_baseline(model), self._format) if root is None else root
+        root = root or Chat(opening, self.new_baseline(model), self.format, self.hashed)
         marks = tuple(Mark(place, key(place)) for place in range(last, max(first, last - 2), -1))
         found, is_whole = _known_by(known, key, last)
         with self._lock:
             self._touch(root)
             if not marks:
                 return root
-            chat = found or replace(root, root=root, texts={})
+            chat = found or replace(root, root=root, cuts={}, id="")
             if found is not None and not is_whole and not found.is_fork:
-                chat = replace(found, texts=dict(found.texts))
+                chat = replace(found, cuts=dict(found.cuts), id="")
             chat.marks, chat.is_fork = marks, found is not None and not is_whole
             self._touch(chat)
         return chat
@@ -312,12 +354,18 @@ class Chats:
                 del self._by_opening[gone.opening]
 
 
-def _key_of(entry: Mapping[str, Any], form: Format) -> str:
+def _first_of(messages: Sequence[Any]) -> int:
+    """Return the place of the first message that is no system text; -1: there is none."""
+    roles = (mapping_of(one).get("role") for one in messages)
+    return next((at for at, role in enumerate(roles) if role not in SYSTEM_ROLES), -1)
+
+
+def _key_of(entry: Mapping[str, Any], form: Format, hashed: Hashed) -> str:
     """Key a message by content: one of texts and calls, as most are, without reading it (2 µs for 30)."""
     said = [(name, _text_of(name, value)) for name, value in entry.items() if value is not None]
     if all(type(value) is str for _, value in said):
-        return str(hash(tuple(sorted(said))))
-    return key_of_message(dict(entry), form)
+        return hashed(tuple(sorted(said)))
+    return hashed(key_of_message(dict(entry), form))
 
 
 def _text_of(name: str, value: Any) -> Any:
@@ -345,6 +393,10 @@ class Held:
 
     def __init__(self) -> None:
         self._tokens: OrderedDict[str, int | None] = OrderedDict()
+
+    def to_dict(self) -> dict[str, int | None]:
+        """Return all of it."""
+        return dict(self._tokens)
 
     def learn(self, name: str, tokens: int | None) -> None:
         """Take in what a server said of it; None: that it was asked for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeGuard, TypeVar
@@ -30,6 +30,10 @@ MOST_WINDOWS = 1_024
 
 MOST_THINKING = 10_000
 """Messages whose thinking was refused that are remembered, those of the latest refusals."""
+
+
+MOST_THINKING_TOLD = 256
+"""Of these in plain data, the latest."""
 
 
 def refusal_in(error: BaseException) -> Refusal | None:
@@ -78,6 +82,23 @@ class Refused:
         for key in keys:
             if key is not None:
                 _remember(self._thinking, (asker, key), None, most=MOST_THINKING)
+
+    def to_dict(self, model: str | None, *, asker: str) -> dict[str, Any]:
+        """Return what one who asks was refused, as plain data."""
+        keys = [key for who, key in tuple(self._thinking) if who == asker]
+        return {"window": self._windows.get((asker, model)), "thinking": keys[-MOST_THINKING_TOLD:]}
+
+    def take(self, data: Mapping[str, Any], model: str | None, *, asker: str) -> None:
+        """Take in what `to_dict` returned, where nothing is known here.
+
+        Raises:
+            ValueError: It is no such data.
+        """
+        window, keys = data["window"], data["thinking"]
+        if window is not None:
+            tokens, has_answers = window
+            self._windows.setdefault((asker, model), (int(tokens), bool(has_answers)))
+        self.learn_thinking(map(str, keys), asker=asker)
 
     def room(
         self,

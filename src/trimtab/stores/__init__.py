@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,6 +21,7 @@ from trimtab.stores.base import (
 )
 from trimtab.stores.copy import acopy_session, copy_session
 from trimtab.stores.memory import MemoryStore
+from trimtab.stores.places import SCHEMES, SHOWN, is_file, parts_of, path_in
 from trimtab.stores.search import searchable_text
 
 __all__ = [
@@ -45,28 +45,8 @@ __all__ = [
 ]
 
 
-_FILE = re.compile(r"(?![A-Za-z][A-Za-z0-9+.-]+:)[^=?]*[.](db|sqlite3?)")
-"""A path that no other kind of place looks like."""
-
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_SCHEMES = ("memory", "sqlite", "postgresql", "postgres", "redis", "rediss", "unix")
-_SHOWN = "memory://, sqlite:///FILE, postgresql://…, redis://…, rediss://…, unix://…"
-
-
 StoreLike: TypeAlias = Store | str | PathLike[str]
 """A store, or its place, as for `open_store`."""
-
-
-def _parts_of(url: object) -> tuple[str, str]:
-    """Part a URL in its scheme and the rest; none is quoted in an error, as any part may be a password."""
-    scheme, separator, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
-    if not separator or not _SCHEME.fullmatch(scheme):
-        shown = f"this text of {len(url)} characters" if isinstance(url, str) else type(url).__name__
-        raise ConfigurationError(
-            f"a store's URL must be one of {_SHOWN}, or the path of a SQLite file, such as 'chats.db'; not"
-            f" {shown} (pass keys and values of libpq to PostgresStore)"
-        )
-    return scheme, rest
 
 
 def _sqlite_store(path: str | PathLike[str]) -> Store:
@@ -95,9 +75,9 @@ def open_store(url: str | PathLike[str], /) -> Store:
         >>> open_store("sqlite:///:memory:").path
         ':memory:'
     """
-    if isinstance(url, PathLike) or (isinstance(url, str) and _FILE.fullmatch(url)):
+    if isinstance(url, PathLike) or (isinstance(url, str) and is_file(url)):
         return _sqlite_store(url)
-    scheme, rest = _parts_of(url)
+    scheme, rest = parts_of(url)
     match scheme.lower():
         case "memory":
             if rest.strip("/"):
@@ -106,14 +86,7 @@ def open_store(url: str | PathLike[str], /) -> Store:
                 )
             return MemoryStore()
         case "sqlite":
-            from urllib.parse import unquote
-
-            path = unquote(rest[1:])
-            if not rest.startswith("/") or not path or "?" in rest:
-                raise ConfigurationError(
-                    "write sqlite:///relative.db or sqlite:////absolute.db; pass options to SQLiteStore"
-                )
-            return _sqlite_store(path)
+            return _sqlite_store(path_in(rest))
         case "postgresql" | "postgres":
             from trimtab.stores.postgres import PostgresStore
 
@@ -128,11 +101,11 @@ def open_store(url: str | PathLike[str], /) -> Store:
                     return made
                 raise ConfigurationError(f"the package for {scheme}:// does not make a Store: {made!r:.80}")
             published = plugin_names("stores")
-            shown = ", ".join((_SHOWN, *(f"{one}://…" for one in published)))
+            shown = ", ".join((SHOWN, *(f"{one}://…" for one in published)))
             raise unknown_name(
                 f"no store has the scheme {scheme}://; there are: {shown}; pass other stores as objects",
                 scheme,
-                [*_SCHEMES, *published],
+                [*SCHEMES, *published],
             )
 
 

@@ -10,9 +10,9 @@ from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult
 from trimtab.strategies.clamp_results import ClampResults
 from trimtab.strategies.sliding_window import SlidingWindow
 
-Known = Callable[[tuple[int, Path, int], str], str]
-"""Given what a result was cut for (its message, its place in that, and the hash of the whole text) and what
-became of it now: what became of it first."""
+Known = Callable[[tuple[int, Path], str, str], str]
+"""Given where a result is (its message, its place in that), its whole text, and what became of it now: what
+became of it first."""
 
 _CLAMP = ClampResults(max_ratio=0.25)
 _WINDOW = SlidingWindow()
@@ -57,8 +57,8 @@ class HeldCut:
         )
 
     def _as_before(self, request: EvictionRequest, edit: Edit) -> Edit:
-        whole = {slot.path: hash(slot.text) for slot in request.texts(edit.index)}
-        texts = {path: self.known((edit.index, path, whole[path]), text) for path, text in edit.texts.items()}
+        whole = {slot.path: slot.text for slot in request.texts(edit.index)}
+        texts = {path: self.known((edit.index, path), whole[path], text) for path, text in edit.texts.items()}
         return Edit(index=edit.index, texts=texts)
 
 
