@@ -103,7 +103,7 @@ class Ledger:
 class Recall(Protocol):
     """Where what earlier calls taught is kept, for one call of a client that shares it."""
 
-    def hashed(self, value: Any, /) -> str:
+    def digest(self, value: Any, /) -> str:
         """Name a message or a text as every process does."""
         ...
 
@@ -126,7 +126,7 @@ def _parse(raw: bytes) -> list[dict[str, Any]]:
 def _learned_in(counter: TotalBaseline | None, chats: Chats) -> dict[str, Any] | None:
     """Write what a counter learned; its name, in which that of a model is, as a hash."""
     data = None if counter is None else counter.to_dict()
-    return None if data is None else {**data, "counter": chats.hashed(data["counter"])}
+    return None if data is None else {**data, "counter": chats.digest(data["counter"])}
 
 
 def _row_of(chat: Chat, chats: Chats) -> dict[str, Any]:
@@ -157,8 +157,8 @@ def _chat_of(row: Mapping[str, Any], opening: Opening, chats: Chats, new: TotalB
     def baseline(data: Mapping[str, Any] | None) -> TotalBaseline | None:
         if data is None or new is None:
             return None
-        name = new.to_dict()["counter"]
-        if data["counter"] != chats.hashed(name):
+        name = new.name
+        if data["counter"] != chats.digest(name):
             raise ValueError("another counter")
         return new.with_data({**data, "counter": name})
 
@@ -166,7 +166,7 @@ def _chat_of(row: Mapping[str, Any], opening: Opening, chats: Chats, new: TotalB
         opening,
         baseline(row["baseline"]) or new,
         chats.format,
-        chats.hashed,
+        chats.digest,
         id=str(row["id"]),
         before=baseline(row["before"]),
         doubts=bool(row["doubts"]),
