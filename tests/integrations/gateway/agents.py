@@ -14,6 +14,16 @@ from tests.judge.streams import streamed
 from tests.loopback import JSONHandler, loopback
 
 
+class _Model(Upstream):
+    """Plays the model of a loop for an agent, whose own words and tools fill the budget, too."""
+
+    def answer(self, form: str, body: dict[str, Any]) -> Any:
+        """Take a request, and answer as the script says."""
+        if not self.score.requests:
+            self._whole_tokens = self._charge(form, body)
+        return super().answer(form, body)
+
+
 @contextmanager
 def agents_model(
     loop: Loop,
@@ -30,7 +40,7 @@ def agents_model(
         budget_tokens: What a request may have.
         charges: Whose tokens are charged, and which part of that count.
     """
-    state = Upstream(loop, budget_tokens, True, charges)
+    state = _Model(loop, budget_tokens, True, charges)
 
     class Answering(JSONHandler):
         def do_POST(self) -> None:
