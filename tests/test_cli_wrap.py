@@ -139,6 +139,23 @@ except openai.OpenAIError:
     assert (quiet.stdout, quiet.stderr) == ("1\n", "")
 
 
+def test_the_end_says_what_was_billed() -> None:
+    """Of gpt-4o a million tokens cost $2.50, cached ones half, and those of answers four times that."""
+    usage = {"prompt_tokens": 100_000, "completion_tokens": 1_000}
+    said = json.dumps({"usage": {**usage, "prompt_tokens_details": {"cached_tokens": 80_000}}}).encode()
+    program = """
+import json, os, urllib.request
+for model in ("gpt-4o", "gpt-4o", "a-model-of-mine"):
+    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "hi"}]}).encode()
+    url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+    urllib.request.urlopen(urllib.request.Request(url, body, {"Content-Type": "application/json"})).read()
+"""
+    with recorder(lambda seen: (200, {}, said)) as behind:
+        done = wrap(python(program), variables(behind.address), "--budget", "8k")
+    # 20,000 * 2.5 + 80,000 * 1.25 + 1,000 * 10 millionths, twice
+    assert "trimtab: billed $0.320 by list prices, 1 request unknown" in done.stderr.splitlines()
+
+
 SHOW = """
 import json, os
 told = os.environ.items()

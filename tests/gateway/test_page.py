@@ -100,10 +100,7 @@ def test_dollars_are_those_of_bills_and_what_has_none_is_told() -> None:
         return 200, {}, json.dumps({"usage": next(bills)}).encode()
 
     with recorder(answer) as behind, gateway(behind.address) as front:
-        lines = []
-        for _ in range(3):
-            front.ask(CHAT, chat("one", 3))
-            lines.append(front.line())
+        lines = [front.ask(CHAT, chat("one", 3)).line for _ in range(3)]
         # 20,000 * 2.5 + 80,000 * 1.25 + 1,000 * 10 = 160,000 millionths; 100,000 * 2.5 + 10,000 = 260,000
         assert [line.get("dollars") for line in lines] == [0.16, 0.26, None]
         assert [line.get("cache_read") for line in lines] == [80_000, 0, None]

@@ -81,8 +81,7 @@ def told() -> Told:
             ("POST", "/v1/messages", claude),
         ]
         for method, path, body in asked:
-            front.ask(path, body, headers, method=method)
-            lines.append(front.line())
+            lines.append(front.ask(path, body, headers, method=method).line)
         text = front.end()
     *spans, metrics = map(json.loads, text.splitlines())
     points = {

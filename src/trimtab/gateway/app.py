@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from urllib.parse import unquote
@@ -138,7 +138,7 @@ class Gateway:
         one = self._recent.find(name) if name else None
         if name and one is None:
             return Page(404, TEXT, b"trimtab: this conversation is not remembered\n")
-        kept = () if self._texts is None else self._texts
+        kept: Container[str] = () if self._texts is None else self._texts
         text = overview(self._recent, kept=kept) if one is None else page_of(one, kept=kept)
         headers = ((b"content-security-policy", policy_of(text)), (b"referrer-policy", b"no-referrer"))
         return Page(200, b"text/html; charset=utf-8", text.encode(), headers)

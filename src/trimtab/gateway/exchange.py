@@ -70,6 +70,7 @@ class _Answer:
         self._response = response
         self._stream = response.aiter_stream()
         self._seen: list[bytes] = []
+        self._is_closed = False
 
     def header(self, name: bytes) -> str:
         """Return the value of a header; "" if it is not there."""
@@ -103,6 +104,9 @@ class _Answer:
 
         It goes on where its caller is cancelled: a connection that is given back by half is lost for good.
         """
+        if self._is_closed:
+            return
+        self._is_closed = True
         closing = asyncio.ensure_future(self._response.aclose())
         _CLOSING.add(closing)
         closing.add_done_callback(_CLOSING.discard)

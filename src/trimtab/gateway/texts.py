@@ -24,6 +24,7 @@ from trimtab.inspector import Item, Subject, make_app
 from trimtab.inspector.views import budget_like
 from trimtab.integrations.base import FitOptions
 from trimtab.replay.policies import BY_DEFAULT, STEADY, read_policy
+from trimtab.replay.table import in_dollars
 from trimtab.strategies.data import KINDS_ALONE
 
 SENT = "what was sent"
@@ -46,6 +47,8 @@ class _KeptCall:
     """About how much memory it takes."""
     said: str
     """What a list says of it."""
+    note: str
+    """What its page says besides."""
     tokens: int | None
     time: datetime
 
@@ -53,7 +56,8 @@ class _KeptCall:
     def fitted(self) -> Fitted[Any] | None:
         """What was sent, or came nearest to what could be."""
         if self.refusal is not None:
-            return self.refusal.attempt
+            nearest: Fitted[Any] | None = self.refusal.attempt
+            return nearest
         return None if self.asked.sent is None else self.asked.sent.fitted
 
     def fit(self, policy: str, options: FitOptions) -> Fitted[Any]:
@@ -113,13 +117,17 @@ class Texts:
         asked = record.asked
         if asked is None or asked.call.counts:
             return
-        told = (asked.model or "", record.conversation and f"conversation {record.conversation}", record.end)
+        conversation = record.conversation and f"conversation {record.conversation}"
+        said = ", ".join(filter(None, (asked.model, conversation, record.end.replace("_", " "))))
+        billed = "" if record.billed is None else f"{record.billed:,} tokens of input billed"
+        told = (said, f"status {record.status}", billed, in_dollars(record.dollars))
         tokens = record.told.get("before", record.told.get("needed"))
         one = _KeptCall(
             asked=replace(asked, content=b""),  # what it says is in its body
             refusal=record.refusal,
             size_bytes=asked.text_bytes + asked.objects * OBJECT_BYTES,
-            said=", ".join(filter(None, told)),
+            said=said,
+            note=", ".join(filter(None, told)),
             tokens=tokens if isinstance(tokens, int) else None,
             time=datetime.now(UTC),
         )
@@ -135,7 +143,7 @@ class Texts:
                 _, gone = self._calls.popitem(last=False)
                 self._size_bytes -= gone.size_bytes
 
-    def __contains__(self, id: str) -> bool:
+    def __contains__(self, id: object) -> bool:
         """Tell whether the texts of a request are kept."""
         return id in self._calls
 
@@ -164,5 +172,5 @@ class Texts:
             fit=lambda policy, version: one.fit(policy, self._options),
             fixed=(SENT,),
             model=one.asked.model,
-            note=one.said,
+            note=one.note,
         )
