@@ -95,5 +95,5 @@ def test_an_upstream_that_takes_nothing_of_a_request_is_given_up(path: str) -> N
         answer = front.ask(path, body.encode())
         done.set()
         assert (answer.status, answer.data["error"]["type"]) == (504, "server_error")
-        assert front.line()["end"] == "upstream_silent"
+        assert answer.line["end"] == "upstream_silent"
         assert any(calls_in_progress(front) == 0 for _ in range(1_000))
