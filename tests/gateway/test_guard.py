@@ -79,7 +79,18 @@ def test_what_could_be_read_in_two_ways_or_comes_from_a_page_is_refused(
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/../admin", "/v1/%2e%2e/admin", "/v1/..%2fadmin", "http://evil.example/v1/files", "*"]
+    "path",
+    [
+        *(
+            "/v1/../admin",
+            "/v1/%2e%2e/admin",
+            "/v1/..%2fadmin",
+            "/v1/..;a=1/admin",
+            "/v1/..%3B/admin",
+            "/v1/..",
+        ),
+        *("/v1/files#x", "/..#x", "http://evil.example/v1/files", "*"),
+    ],
 )
 def test_no_path_leads_out_of_the_upstream(pair: tuple[Running, Recorder], path: str) -> None:
     """Neither by dot segments, however they are written, nor by an address of its own."""
@@ -244,7 +255,7 @@ def test_pages_of_the_gateway_that_nobody_reads_keep_no_connection() -> None:
         silent.connect((place.hostname, place.port))
         with suppress(OSError):  # nothing more is taken, or the connection is cut off
             silent.sendall(head("Host: localhost", method="GET", path="/metrics") * 5_000)
-        served = (_is_served(front) for _ in range(200))
+        served = (_is_served(front) for _ in range(2_000))
         assert next((True for one in served if one), False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ KEY = "sk-never-in-a-log"
 @pytest.fixture(scope="module")
 def front() -> Iterator[Running]:
     """A gateway before a faulty upstream; at its end its log is searched for keys."""
-    with faulty() as address, gateway(address, limits={"answer_seconds": 5}, learn=False) as front:
+    with faulty() as address, gateway(address, limits={"answer_seconds": 3}, learn=False) as front:
         yield front
         assert any(calls_in_progress(front) == 0 for _ in range(1_000))
         assert KEY not in front.end()
@@ -77,3 +78,22 @@ def test_a_client_that_goes_away_within_a_stream_ends_the_call_of_the_upstream()
         connection.close()
         assert gone.wait(60)
         assert front.line()["end"] == "client_gone"
+
+
+@pytest.mark.parametrize("path", [CHAT, FILES])
+def test_an_upstream_that_takes_nothing_of_a_request_is_given_up(path: str) -> None:
+    """More than sockets hold: without a limit a write would wait for ever; the client reads why."""
+    done = threading.Event()
+
+    class Deaf(JSONHandler):
+        def do_POST(self) -> None:
+            done.wait(120)
+            self.close_connection = True
+
+    body = json.dumps({**json.loads(HELLO), "pad": "x" * 30_000_000})
+    with loopback(Deaf) as address, gateway(address, limits={"answer_seconds": 0.5}) as front:
+        answer = front.ask(path, body.encode())
+        done.set()
+        assert (answer.status, answer.data["error"]["type"]) == (504, "server_error")
+        assert front.line()["end"] == "upstream_silent"
+        assert any(calls_in_progress(front) == 0 for _ in range(1_000))

@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import isqrt
 from typing import Any, NamedTuple, Self
 
@@ -233,7 +233,11 @@ class Learned:
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data."""
-        return {**asdict(self), "deviations": list(self.deviations)}
+        return {
+            "counted_tokens": self.counted_tokens,
+            "reported_tokens": self.reported_tokens,
+            "deviations": list(self.deviations),
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> Learned:

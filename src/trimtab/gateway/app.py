@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from urllib.parse import unquote
 
 from trimtab.errors import ConfigurationError
+from trimtab.gateway.body_bytes import BodyBytes
 from trimtab.gateway.exchange import Exchange, Rooms
 from trimtab.gateway.fits import Fits
 from trimtab.gateway.guard import LOOPBACK, Guard
-from trimtab.gateway.held import HeldBytes
 from trimtab.gateway.keys import Keys
 from trimtab.gateway.memory import Memory, secret_of
 from trimtab.gateway.metrics import CONTENT_TYPE, Metrics
@@ -234,7 +234,7 @@ def make_app(
         fits,
         Upstreams(servers, limits),
         limits,
-        HeldBytes(limits.max_bodies_bytes),
+        BodyBytes(limits.max_bodies_bytes),
         named,
     )
     texts = None

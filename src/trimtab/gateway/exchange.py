@@ -17,11 +17,11 @@ from trimtab.errors import BudgetExceededError
 from trimtab.formats.api_answers import write_error
 from trimtab.formats.api_paths import read_path
 from trimtab.gateway.bill import BillReader, charge_in
+from trimtab.gateway.body_bytes import BodyBytes
 from trimtab.gateway.encodings import AnswerReader
 from trimtab.gateway.fits import MOST_QUICK_BYTES, Answered, Fits, FittedCall
 from trimtab.gateway.guard import Guard
 from trimtab.gateway.headers import Headers, for_client, for_upstream, value_of
-from trimtab.gateway.held import HeldBytes
 from trimtab.gateway.keys import Keys
 from trimtab.gateway.recent import blocks_of
 from trimtab.gateway.record import Record
@@ -45,7 +45,7 @@ class Rooms(NamedTuple):
     fits: Fits
     upstreams: Upstreams
     limits: Limits
-    held: HeldBytes
+    held: BodyBytes
     keys: Keys
 
 
@@ -70,6 +70,7 @@ class _Answer:
         self._response = response
         self._stream = response.aiter_stream()
         self._seen: list[bytes] = []
+        self._is_closed = False
 
     def header(self, name: bytes) -> str:
         """Return the value of a header; "" if it is not there."""
@@ -103,6 +104,9 @@ class _Answer:
 
         It goes on where its caller is cancelled: a connection that is given back by half is lost for good.
         """
+        if self._is_closed:
+            return
+        self._is_closed = True
         closing = asyncio.ensure_future(self._response.aclose())
         _CLOSING.add(closing)
         closing.add_done_callback(_CLOSING.discard)

@@ -33,8 +33,8 @@ _ONCE = frozenset(
 )
 """Headers that a request may have once."""
 
-_LEAVES = re.compile(rb"(?:/|%2f|\\|%5c)(?:\.|%2e){1,2}(?:/|%2f|\\|%5c|$)", re.I)
-"""Leads out of the path of an upstream, however it is written."""
+_LEAVES = re.compile(rb"(?:/|%2f|\\|%5c)(?:\.|%2e){1,2}(?:(?:;|%3b)[^/]*)?(?:/|%2f|\\|%5c|$)|#", re.I)
+"""Leads out of the path of an upstream, however it is written, or to a fragment, which no request has."""
 
 
 _TOKEN = re.compile(rb"/t/+([^/]*)")
@@ -108,7 +108,7 @@ class Guard:
             token: That of its path.
         """
         if not path.startswith(b"/") or _LEAVES.search(path) is not None:
-            return Refusal(400, "the path must begin with / and have no dot segments", "odd_path")
+            return Refusal(400, "the path must begin with / and have neither dot segments nor #", "odd_path")
         if _ALMOST.match(path) is not None:
             return Refusal(400, "a token in the path is written as /t/TOKEN before it, once", "odd_path")
         names = [name for name, _ in headers]

@@ -97,7 +97,7 @@ class MemoryRecall:
         self._opening: Opening = "", "", ""
         self._read: dict[str, bytes | None] = {}
 
-    def hashed(self, value: Any, /) -> str:
+    def digest(self, value: Any, /) -> str:
         """Name a message or a text as every process does."""
         text = repr(value).encode("utf-8", "surrogatepass")
         return blake2b(text, key=self._secret, digest_size=12).hexdigest()
@@ -108,7 +108,7 @@ class MemoryRecall:
         Raises:
             Unreachable: It cannot be read now.
         """
-        names = [self.hashed((*self._about, *words)) for words in (("who",), ("chats", *opening))]
+        names = [self.digest((*self._about, *words)) for words in (("who",), ("chats", *opening))]
         read = self._memory.load(names)
         self._read = dict(zip(names, read, strict=True))
         ledger.take_asker(opening, read[0])

@@ -122,8 +122,8 @@ class Bodies(ChatTrimmer[Any]):
             return Sent(body)
         ledger, form = self._ledger, self._format
         if recall is not None:
-            ledger = Ledger(Chats(form, self._new_baseline, recall.hashed), Refused(), Held())
-            recall.fill(ledger, ledger.chats.opening(request.messages, self._model(model), asker))
+            ledger = Ledger(Chats(form, self._new_baseline, recall.digest), Refused(), Held())
+            recall.fill(ledger, ledger.chats.opening_of(request.messages, self._model(model), asker))
         known = () if asker is None else ledger.refused.thinking_of(asker)
         left = form.forget_thinking(request.body or {}, known) if known else None
         if left is None:
@@ -232,7 +232,7 @@ class Bodies(ChatTrimmer[Any]):
         chat, name = ledger.chats.find(request.messages, self._model(model), asker), None
         if self._held_key is not None and _has(body, self._held_key):
             name = str(body[self._held_key])
-            name = ledger.chats.hashed(f"{asker} {name}") if asker else name
+            name = ledger.chats.digest(f"{asker} {name}") if asker else name
             if self.warns and ledger.held.asks(name):
                 warnings.warn(
                     f"{self._held_key}={name!r:.200}: the server puts content before the messages that nobody"

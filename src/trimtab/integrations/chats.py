@@ -117,7 +117,7 @@ class Kept(NamedTuple):
         return cls(newest + 1, len(places) - behind, count)
 
 
-Hashed = Callable[[Any], str]
+Digest = Callable[[Any], str]
 """Names a text, or a list of pairs of them, by a hash."""
 
 
@@ -152,7 +152,7 @@ class Chat:
     """Its counter; None: the caller's own counter, which records no bill."""
     form: Format
     """The wire form of its messages."""
-    hashed: Hashed = hash_here
+    digest: Digest = hash_here
     """Names its messages and results."""
     id: str = ""
     """By which processes that share it know it; "": it is of this one alone."""
@@ -203,7 +203,7 @@ class Chat:
         ends = ends_of(whole, text)
         if ends is None:
             return text
-        key = (*place, self.hashed(whole))
+        key = (*place, self.digest(whole))
         head_chars, tail_chars = self.cuts.setdefault(key, ends[:2])
         if len(self.cuts) > MOST_CUTS:
             self.cuts.pop(next(iter(tuple(self.cuts)), key), None)  # another thread may add to them
@@ -229,7 +229,7 @@ class Chat:
             self.cuts = {place: ends for place, ends in tuple(self.cuts.items()) if place[0] >= cut}
 
     def _key(self, message: Any) -> str:
-        return _key_of(mapping_of(message), self.form, self.hashed)
+        return _key_of(mapping_of(message), self.form, self.digest)
 
     def take_bill(self, tokens: int, sent: Sent) -> None:
         """Record the bill of a call, less the content on the server."""
@@ -270,25 +270,25 @@ class Chats:
     Args:
         format: The wire form of the messages.
         new_baseline: Makes what counts a conversation of a model.
-        hashed: Names messages.
+        digest: Names messages.
     """
 
     def __init__(
         self,
         format: Format,
         new_baseline: Callable[[str | None], TotalBaseline | None],
-        hashed: Hashed = hash_here,
+        digest: Digest = hash_here,
     ) -> None:
-        self.format, self.new_baseline, self.hashed = format, new_baseline, hashed
+        self.format, self.new_baseline, self.digest = format, new_baseline, digest
         self._latest: OrderedDict[int, Chat] = OrderedDict()
         """By identity, those asked for last at the end."""
         self._by_opening: dict[Opening, list[Chat]] = {}
         self._lock = threading.Lock()
 
-    def opening(self, messages: Sequence[Any], model: str | None, asker: str | None) -> Opening:
+    def opening_of(self, messages: Sequence[Any], model: str | None, asker: str | None) -> Opening:
         """Return by what conversations are found that begin as a call does; see `find`."""
         first = _first_of(messages)
-        key = "" if first < 0 else _key_of(mapping_of(messages[first]), self.format, self.hashed)
+        key = "" if first < 0 else _key_of(mapping_of(messages[first]), self.format, self.digest)
         return asker or "", model or "", key
 
     def alike(self, opening: Opening, /) -> list[Chat]:
@@ -314,19 +314,19 @@ class Chats:
 
         def key(place: int) -> str:
             if place not in keys:
-                keys[place] = _key_of(mapping_of(messages[place]), self.format, self.hashed)
+                keys[place] = _key_of(mapping_of(messages[place]), self.format, self.digest)
             return keys[place]
 
         first = _first_of(messages)
         last = len(messages) - 1
         opening = (asker or "", model or "", key(first) if first >= 0 else "")
         if asker is None:
-            return Chat(opening, self.new_baseline(model), self.format, self.hashed)
+            return Chat(opening, self.new_baseline(model), self.format, self.digest)
         with self._lock:
             known = [*self._by_opening.get(opening, ())]
         root = next((chat for chat in known if not chat.marks), None)
         # Outside the lock: a tokenizer may have to be read from its files.
-        root = root or Chat(opening, self.new_baseline(model), self.format, self.hashed)
+        root = root or Chat(opening, self.new_baseline(model), self.format, self.digest)
         marks = tuple(Mark(place, key(place)) for place in range(last, max(first, last - 2), -1))
         found, is_whole = _known_by(known, key, last)
         with self._lock:
@@ -360,12 +360,12 @@ def _first_of(messages: Sequence[Any]) -> int:
     return next((at for at, role in enumerate(roles) if role not in SYSTEM_ROLES), -1)
 
 
-def _key_of(entry: Mapping[str, Any], form: Format, hashed: Hashed) -> str:
+def _key_of(entry: Mapping[str, Any], form: Format, digest: Digest) -> str:
     """Key a message by content: one of texts and calls, as most are, without reading it (2 µs for 30)."""
     said = [(name, _text_of(name, value)) for name, value in entry.items() if value is not None]
     if all(type(value) is str for _, value in said):
-        return hashed(tuple(sorted(said)))
-    return hashed(key_of_message(dict(entry), form))
+        return digest(tuple(sorted(said)))
+    return digest(key_of_message(dict(entry), form))
 
 
 def _text_of(name: str, value: Any) -> Any:

@@ -50,7 +50,7 @@ class Ledger:
         for chat in chats:
             chat.id = chat.id or (token_hex(6) if chat.marks else _ROOT)
         roots, others = [one for one in chats if not one.marks], [one for one in chats if one.marks]
-        rows = [_row_of(one) for one in (*roots, *others[-MOST_ALIKE + 1 :])]
+        rows = [_row_of(one, self.chats) for one in (*roots, *others[-MOST_ALIKE + 1 :])]
         while True:
             raw = _dump(rows)
             if len(raw) <= MOST_BYTES or len(rows) < 2:
@@ -63,9 +63,11 @@ class Ledger:
         A record that cannot be read, as one of another version or counter, is as good as none.
         """
         known = {chat.id: chat for chat in self.chats.alike(opening) if chat.id}
+        if raw is None:
+            return
+        new = self.chats.new_baseline(opening[1] or None)
         try:
-            rows = [] if raw is None else _parse(raw)
-            read = [(_chat_of(row, opening, self.chats), row["is_new"]) for row in rows]
+            read = [(_chat_of(row, opening, self.chats, new), row["is_new"]) for row in _parse(raw)]
         except (ContextError, ValueError, TypeError, KeyError, IndexError):
             return
         found = [known.get(chat.id, chat) for chat, _ in read]
@@ -101,7 +103,7 @@ class Ledger:
 class Recall(Protocol):
     """Where what earlier calls taught is kept, for one call of a client that shares it."""
 
-    def hashed(self, value: Any, /) -> str:
+    def digest(self, value: Any, /) -> str:
         """Name a message or a text as every process does."""
         ...
 
@@ -121,7 +123,13 @@ def _parse(raw: bytes) -> list[dict[str, Any]]:
     return list(rows)
 
 
-def _row_of(chat: Chat) -> dict[str, Any]:
+def _learned_in(counter: TotalBaseline | None, chats: Chats) -> dict[str, Any] | None:
+    """Write what a counter learned; its name, in which that of a model is, as a hash."""
+    data = None if counter is None else counter.to_dict()
+    return None if data is None else {**data, "counter": chats.digest(data["counter"])}
+
+
+def _row_of(chat: Chat, chats: Chats) -> dict[str, Any]:
     newest = islice(chat.cuts.items(), max(0, len(chat.cuts) - MOST_CUTS_KEPT), None)
     return {
         "id": chat.id,
@@ -133,27 +141,32 @@ def _row_of(chat: Chat) -> dict[str, Any]:
         "cut": chat.cut,
         "at_cut": chat.at_cut,
         "cuts": [[*place, *ends] for place, ends in newest],
-        "baseline": None if chat.baseline is None else chat.baseline.to_dict(),
-        "before": None if chat.before is None else chat.before.to_dict(),
+        "baseline": _learned_in(chat.baseline, chats),
+        "before": _learned_in(chat.before, chats),
     }
 
 
-def _chat_of(row: Mapping[str, Any], opening: Opening, chats: Chats) -> Chat:
-    """Read a conversation.
+def _chat_of(row: Mapping[str, Any], opening: Opening, chats: Chats, new: TotalBaseline | None) -> Chat:
+    """Read a conversation; what it is counted by begins as `new`.
 
     Raises:
-        ContextError: It was learned for another counter.
+        ValueError: It was learned for another counter.
+        ContextError: What was learned cannot be read.
     """
-    new = chats.new_baseline(opening[1] or None)
 
     def baseline(data: Mapping[str, Any] | None) -> TotalBaseline | None:
-        return None if data is None or new is None else new.with_data(data)
+        if data is None or new is None:
+            return None
+        name = new.name
+        if data["counter"] != chats.digest(name):
+            raise ValueError("another counter")
+        return new.with_data({**data, "counter": name})
 
     return Chat(
         opening,
         baseline(row["baseline"]) or new,
         chats.format,
-        chats.hashed,
+        chats.digest,
         id=str(row["id"]),
         before=baseline(row["before"]),
         doubts=bool(row["doubts"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,22 @@ from tests.integrations.upstream import Upstream
 from tests.judge.server import answered, counted, form_of, is_streamed
 from tests.judge.streams import streamed
 from tests.loopback import JSONHandler, loopback
+
+
+class _Model(Upstream):
+    """Plays the model of a loop for an agent, whose own words and tools fill the budget, too."""
+
+    def answer(self, form: str, body: dict[str, Any]) -> Any:
+        """Take a request, and answer as the script says; where Claude is to think, with a thought."""
+        if not self.score.requests:
+            self._whole_tokens = self._charge(form, body)
+        answer = super().answer(form, body)
+        if body.get("thinking", {}).get("type") in ("enabled", "adaptive"):
+            number = self.score.requests
+            signature = b64encode(b"%08d" % number * 20).decode()
+            thought = f"For answer {number} I think of what I saw. " * 3
+            answer["content"].insert(0, {"type": "thinking", "thinking": thought, "signature": signature})
+        return answer
 
 
 @contextmanager
@@ -30,7 +47,7 @@ def agents_model(
         budget_tokens: What a request may have.
         charges: Whose tokens are charged, and which part of that count.
     """
-    state = Upstream(loop, budget_tokens, True, charges)
+    state = _Model(loop, budget_tokens, True, charges)
 
     class Answering(JSONHandler):
         def do_POST(self) -> None:

@@ -15,7 +15,6 @@ QUIET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "ENABLE_TOOL_SEARCH": "false",  # else it asks for the tool's schema first
     "MAX_MCP_OUTPUT_TOKENS": "100000",
-    "MAX_THINKING_TOKENS": "0",  # a scripted model has no thoughts, which a thinking one must have
 }
 
 

@@ -111,5 +111,8 @@ def test_a_small_loop_of_codex_is_valid_and_within_the_budget(tmp_path: Path) ->
 
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
 def test_a_loop_of_codex_is_as_good_as_with_an_adapter(loop: Loop, tmp_path: Path) -> None:
-    """Valid, within the budget, nothing new out of sight; the budget used, the prefix kept."""
+    """Valid, within the budget, nothing new out of sight; the budget used, the prefix kept.
+
+    At any price: a third or more of each request is what the program says of itself.
+    """
     hold(play(loop, tmp_path), loop, price=1)

@@ -37,6 +37,7 @@ class SQLiteRecords(Records):
         if path == ":memory:":
             raise ConfigurationError("processes share no records in memory: name a file, such as learned.db")
         self._path, self._bounds = os.path.abspath(path), bounds
+        self._is_made = False
 
     @property
     def place(self) -> str:
@@ -82,11 +83,14 @@ class SQLiteRecords(Records):
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             with closing(sqlite3.connect(self._path, timeout=WAIT_SECONDS, isolation_level=None)) as one:
-                if one.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                if not self._is_made:
                     one.execute("PRAGMA journal_mode = WAL")
+                    one.execute(_TABLE)
+                    one.execute(_INDEX)
                 one.execute("PRAGMA synchronous = OFF")  # what a power cut takes is learned again
-                one.execute(_TABLE)
-                one.execute(_INDEX)
-                return work(one)
+                answer = work(one)
+                self._is_made = True
+                return answer
         except sqlite3.Error as error:
+            self._is_made = False  # somebody may have taken the file away
             raise store_error(error, self._path) from error

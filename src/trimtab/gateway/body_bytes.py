@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class HeldBytes:
+class BodyBytes:
     """Counts what is in memory, up to a limit.
 
     Args:
