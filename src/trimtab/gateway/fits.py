@@ -83,9 +83,7 @@ class FittedCall:
     @property
     def request(self) -> dict[str, Any]:
         """The request itself, where the body holds it under a key."""
-        within = self.call.within
-        held = None if within is None else self.body.get(within)
-        return held if isinstance(held, dict) else self.body
+        return _request_in(self.body, self.call)
 
     @property
     def conversation(self) -> str:
@@ -96,17 +94,25 @@ class FittedCall:
         call = None if self.sent is None else self.sent.call
         return "" if call is None else f"{hash(call.chat.opening) % 2**32:08x}"
 
-    def with_request(self, sent: Sent, *, is_changed: bool) -> FittedCall:
-        """Send another request in its place."""
+    def with_request(self, sent: Sent, bodies: Bodies, *, is_changed: bool) -> FittedCall:
+        """Send another request in its place, which `bodies` made."""
         if not is_changed:
             told, _ = _report_of(sent, is_changed=False)
-            return replace(self, sent=sent, told=told)
+            return replace(self, sent=sent, bodies=bodies, told=told)
         request = self.request
         whole: Mapping[Any, Any] = sent.body
         if request is not self.body:
             whole = {**self.body, self.call.within: sent.body}
         told, reasons = _report_of(sent, is_changed=True)
-        return replace(self, content=dump(whole), is_changed=True, sent=sent, told=told, reasons=reasons)
+        return replace(
+            self,
+            content=dump(whole),
+            is_changed=True,
+            sent=sent,
+            bodies=bodies,
+            told=told,
+            reasons=reasons,
+        )
 
 
 class Fits:
@@ -159,22 +165,22 @@ class Fits:
             Answered: It cannot be read.
         """
         text, body = self._read(call, content, encoding)
-        asked = FittedCall(
-            call=call,
-            model=None,
-            body=body,
-            content=content,
-            text_bytes=len(text),
-            objects=text.count(b"{"),
-            told={},
-        )
-        named = model_in(asked.request) or call.model
+        named = model_in(_request_in(body, call)) or call.model
         model = None if named is None else named.removeprefix("models/")
         if model is not None and len(model) > MOST_NAME_CHARS:
             why = f"the name of the model has more than {MOST_NAME_CHARS} characters: {model:.50}…"
             raise _invalid(call, why, "invalid")
         asker = self._askers.name(call, model, headers, target) if self._learns else None
-        return replace(asked, model=model, asker=asker)
+        return FittedCall(
+            call=call,
+            model=model,
+            body=body,
+            content=content,
+            text_bytes=len(text),
+            objects=text.count(b"{"),
+            asker=asker,
+            told={},
+        )
 
     def is_quick(self, asked: FittedCall, /) -> bool:
         """Tell whether a fit takes so little that no other request waits for it to be felt.
@@ -217,7 +223,7 @@ class Fits:
             return replace(asked, told={"untouched": "no_messages"})
         if len(self._met) < MOST_MODELS:  # with messages: before these, no tokenizer was needed
             self._met.add((call.form, asked.model))
-        return replace(asked, bodies=bodies).with_request(sent, is_changed=sent.body != request)
+        return asked.with_request(sent, bodies, is_changed=sent.body != request)
 
     def _pattern(self, asked: FittedCall) -> str:
         return next(one for one in self._patterns if fnmatchcase(asked.model or "", one))
@@ -249,7 +255,7 @@ class Fits:
             sent = fitted.bodies.recover(fitted.sent, error)
         except (_Refusal, ContextError):
             return None
-        made = fitted.with_request(sent, is_changed=True)
+        made = fitted.with_request(sent, fitted.bodies, is_changed=True)
         return replace(made, told={**made.told, "again": 1})
 
     def learn(self, fitted: FittedCall, usage: Mapping[str, Any] | None, /) -> int | None:
@@ -269,6 +275,12 @@ class Fits:
             sent = fitted.sent
             sent.record(billed if sent.held is None else usage)  # a number is not read a second time
         return billed
+
+
+def _request_in(body: dict[str, Any], call: ApiCall) -> dict[str, Any]:
+    """Return the request itself, where a body holds it under a key."""
+    held = None if call.within is None else body.get(call.within)
+    return held if isinstance(held, dict) else body
 
 
 class _Refusal(Exception):
