@@ -22,8 +22,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -91,13 +92,24 @@ ROWS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Side:
-    """A server that runs, and a connection to it."""
+    """A server that runs, and a connection to it, made when it is first asked: one that waits is closed.
 
-    address: str
-    pid: int
-    connection: socket.socket
+    Args:
+        address: Where it can be asked.
+        pid: Its process.
+    """
+
+    def __init__(self, address: str, pid: int) -> None:
+        self.address, self.pid = address, pid
+
+    @cached_property
+    def connection(self) -> socket.socket:
+        """The connection, kept over all requests."""
+        place = urlsplit(self.address)
+        made = socket.create_connection((place.hostname, place.port))
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
 
     def cpu_ns(self) -> int:
         """Return the nanoseconds of processors it has used: Linux has a clock for each process."""
@@ -107,6 +119,11 @@ class Side:
         """Return what it holds of memory."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def close(self) -> None:
+        """Close the connection."""
+        if "connection" in self.__dict__:
+            self.connection.close()
 
     def ask(self, request: bytes) -> int:
         """Send a request; returns the nanoseconds until the first byte of its answer, which is read whole."""
@@ -147,11 +164,9 @@ def _side(words: Sequence[str]) -> Iterator[Side]:
         if "http://" not in line:
             raise RuntimeError(line + said.read().decode())
         address = line[line.index("http://") :].split()[0]
-        place = urlsplit(address)
-        connection = socket.create_connection((place.hostname, place.port))
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with connection:
-            yield Side(address, process.pid, connection)
+        side = Side(address, process.pid)
+        with closing(side):
+            yield side
     finally:
         process.kill()
         process.wait()

@@ -1,7 +1,7 @@
 """The sides of `gateway_cost.py`, each a process of its own: an upstream, and the bare pass-through.
 
-`python bench/gateway_sides.py upstream`, and the same with `passage URL`, write their address in a line, and end
-with their standard input.
+`python bench/gateway_sides.py upstream`, and the same with `passage URL`, write their address in a line, and
+end with their standard input.
 """
 
 from __future__ import annotations
