@@ -20,7 +20,7 @@ DEV_READY := .venv/.ready-dev
 BENCH_READY := .venv-bench/.ready
 RELEASE_READY := .venv-release/.ready
 
-.PHONY: demo test test-long test-gateway fuzz test-integrations lint types docs bench accuracy mutants all clean
+.PHONY: demo test test-long fuzz test-integrations lint types docs bench accuracy mutants all clean
 
 demo: $(RUN_READY)  ## fit the recorded agent session into a small budget and print the report
 	$(BIN)/python examples/demo.py
@@ -30,9 +30,6 @@ test: $(DEV_READY)  ## tests and doctests; TESTS="tests/test_units.py -k pinned"
 
 test-long: $(DEV_READY)  ## what takes minutes: the other cases of tests, the fuzz at size, random histories, processes that are killed; TURN=1 for a third
 	TURN="$(TURN)" HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "long or hypothesis" $(TESTS)
-
-test-gateway: $(DEV_READY)  ## the gateway: real servers, clients and signals, in processes
-	GATEWAY=1 $(BIN)/python -m pytest -m 'long or not long' tests/gateway tests/test_cli_serve.py tests/test_cli_wrap.py
 
 fuzz: $(DEV_READY)  ## random requests for as long as one likes; FUZZ="--cases 1000000 --base 7" for others than those of CI
 	$(BIN)/python -m tests.fuzz $(FUZZ)

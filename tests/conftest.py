@@ -26,12 +26,6 @@ IN_CI = os.environ.get("CI") == "true"
 TURNS, TURN = 3, os.environ.get("TURN")
 """Of the long tests a third is run in CI, in turn by the number of commits; `make test-long` runs all."""
 
-# Real servers, clients and signals, in some 40 processes: `make test-gateway` runs them. In the suite that CI
-# runs they are once it is shown that none depends on what a busy machine does first (design/050).
-collect_ignore_glob = (
-    [] if os.environ.get("GATEWAY") == "1" else ["gateway/*", "test_cli_serve.py", "test_cli_wrap.py"]
-)
-
 LONGEST = (
     "tests/fuzz/test_fuzz.py",
     "tests/test_inspector_browser.py",
@@ -48,6 +42,16 @@ LONGEST = (
     "tests/test_clear_in_strides.py",
     "tests/test_pages_browser.py",
     "tests/batch/test_training.py",
+    "tests/test_cli_wrap.py",
+    "tests/gateway/test_passage.py",
+    "tests/gateway/test_fits.py",
+    "tests/gateway/test_clients.py",
+    "tests/gateway/test_guard.py",
+    "tests/test_cli_serve.py",
+    "tests/gateway/test_streams.py",
+    "tests/gateway/test_hostile.py",
+    "tests/gateway/test_storm.py",
+    "tests/gateway/test_upstream_faults.py",
     "tests/test_cli_inspect.py",
     "tests/session/test_session_forms.py",
     "tests/complexity/test_redaction_operations.py",

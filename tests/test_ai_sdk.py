@@ -3,60 +3,32 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.npm import node_program
 from trimtab import fit, validate
 from trimtab.formats import read_foreign
 
 pytestmark = pytest.mark.long
 
 PACKAGES = ("ai@6.0.326", "zod@4.1.13")  # ai 7 needs Node 22
-INSTALL_SECONDS = 120
+RUN_SECONDS = 120
 SCRIPT = Path(__file__).with_name("ai_sdk.mjs")
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Run the SDK once: a loop of generateText and of streamText, and pages by chance."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        pytest.skip("the Vercel AI SDK needs node and npm: apt-get install nodejs npm, or the like")
-    kept = Path(sys.prefix) / "share" / f"npm-{PACKAGES[0]}"
-    if not kept.is_dir():
-        _install(npm, kept)
     folder = tmp_path_factory.mktemp("ai")
-    (folder / "node_modules").symlink_to(kept / "node_modules")
-    script = shutil.copy(SCRIPT, folder)
-    run = subprocess.run(
-        [node, script], cwd=folder, capture_output=True, timeout=INSTALL_SECONDS, check=False
-    )
+    command = node_program(folder, SCRIPT, PACKAGES)
+    run = subprocess.run(command, cwd=folder, capture_output=True, timeout=RUN_SECONDS, check=False)
     assert run.returncode == 0, run.stderr.decode()
     found: dict[str, Any] = json.loads(run.stdout)
     return found
-
-
-def _install(npm: str, kept: Path) -> None:
-    """Install the packages once for an environment, whole or not at all."""
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="npm-", dir=kept.parent) as folder:
-        options = ["--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--cache", f"{folder}/cache"]
-        made = Path(folder) / "made"
-        made.mkdir()
-        command = [npm, "install", *options, "--prefix", str(made), *PACKAGES]
-        try:
-            subprocess.run(command, cwd=made, check=True, capture_output=True, timeout=INSTALL_SECONDS)
-        except (subprocess.SubprocessError, OSError) as error:
-            pytest.skip(f"{PACKAGES[0]} cannot be had from npm: {error}")
-        if not kept.is_dir():
-            os.replace(made, kept)
 
 
 def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:

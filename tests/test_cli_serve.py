@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from tests.gateway.gateways import Running, recorder, run, talk
 from trimtab import cli, fit
+from trimtab.cli.serve import serve
+from trimtab.gateway import Limits
 
 SCRIPT = Path(sys.executable).with_name("trimtab")
 TOKEN = "a-token-of-16-or-more"
@@ -23,12 +28,13 @@ TALK = talk(10)
 
 @contextmanager
 def served(
-    *arguments: object, variables: Mapping[str, str] | None = None, reads: bool = True
+    *arguments: object, variables: Mapping[str, str] | None = None, reads: bool = True, has_log: bool = True
 ) -> Iterator[Running]:
     """Run `trimtab serve` on a free port for the length of a block."""
     words = [str(SCRIPT), "serve", *map(str, arguments)]
     environment = {**os.environ, "TRIMTAB_SERVE_LISTEN": "127.0.0.1:0", **(variables or {})}
-    with run(words, lambda process: process.stderr, reads=reads, env=environment) as running:
+    given: dict[str, Any] = {"reads": reads, "has_log": has_log, "env": environment}
+    with run(words, lambda process: process.stderr, **given) as running:
         yield running
 
 
@@ -60,6 +66,7 @@ def chat(model: str = "gpt-4o", messages: Any = TALK) -> dict[str, Any]:
         (("--rules", "no-such-file"), "no-such-file"),
         (("--drain", "0"), "above 0"),
         (("--max-calls", "0"), "--max-calls"),
+        (("--max-body", "9", "--max-bodies", "8"), "max_bodies_bytes"),
         (("--config", "no-such-file"), "no-such-file"),
     ],
 )
@@ -104,15 +111,14 @@ def test_options_fit_limit_and_route(tmp_path: Path) -> None:
             *("--upstream", f"openai={main.address}", "--upstream", f"openai/qwen*={other.address}/v1"),
             *("--budget", "1k", "--budget", "qwen*=400"),
             *("--rule", "Answer in Dutch.", "--rules", rules, "--compact", "--no-learn"),
-            *("--max-body", 20_000, "--max-calls", 3, "--max-connections", 9),
+            *("--max-body", 20_000, "--max-bodies", 50_000, "--max-calls", 3, "--max-connections", 9),
             *("--answer-timeout", 20, "--drain", 5),
         ]
         with served(*options) as front:
-            reports = [front.ask("/v1/chat/completions", chat(name)).report for name in ("gpt-4o", "qwen3")]
+            answers = [front.ask("/v1/chat/completions", chat(name)) for name in ("gpt-4o", "qwen3")]
             long = front.ask("/v1/chat/completions", b" " * 20_001)
-            lines = [front.line() for _ in range(3)]
-    assert [one["limit"] for one in reports] == [1_000, 400]
-    assert [(line["status"], line["end"]) for line in lines] == [
+    assert [one.report["limit"] for one in answers] == [1_000, 400]
+    assert [(one.line["status"], one.line["end"]) for one in (*answers, long)] == [
         (200, "done"),
         (200, "done"),
         (413, "too_large"),
@@ -135,13 +141,13 @@ def test_options_come_from_a_file_and_the_command_line_goes_before(tmp_path: Pat
         )
         headers = {"trimtab-token": TOKEN}
         asked = [("gpt-4o", 2_000), ("small-1", 300)]
-        with served("--config", path) as front:
+        with served("--config", path, has_log=False) as front:
             found = [
                 front.ask("/v1/chat/completions", chat(name), headers).report["limit"] for name, _ in asked
             ]
             assert front.ask("/v1/chat/completions", chat()).status == 401
             assert front.end() == ""
-        with served("--config", path, "--budget", "500", "--learn") as front:
+        with served("--config", path, "--budget", "500", "--learn", has_log=False) as front:
             assert front.ask("/v1/chat/completions", chat("small-1"), headers).report["limit"] == 500
     assert found == [limit for _, limit in asked]
 
@@ -176,7 +182,7 @@ def test_options_come_from_the_environment() -> None:
             "TRIMTAB_SERVE_BUDGET": "1k small-*=300",
             "TRIMTAB_SERVE_UPSTREAM": f"openai={behind.address} anthropic={behind.address}",
         }
-        with served("--quiet", "--listen", "127.0.0.1:0", variables=variables) as front:
+        with served("--quiet", "--listen", "127.0.0.1:0", variables=variables, has_log=False) as front:
             found = [
                 front.ask(f"/t/{TOKEN}/v1/chat/completions", chat(name)).report["limit"]
                 for name in ("gpt-4o", "small-1")
@@ -194,7 +200,10 @@ def test_where_nobody_names_a_server_the_providers_are_named() -> None:
 
 def test_a_log_that_nobody_reads_stops_no_request() -> None:
     """A pipe takes 64 KiB; these lines have more."""
-    with recorder() as behind, served("--upstream", f"openai={behind.address}", reads=False) as front:
+    with (
+        recorder() as behind,
+        served("--upstream", f"openai={behind.address}", reads=False, has_log=False) as front,
+    ):
         path = "/v1/files/" + "x" * 300
         statuses = {front.ask(path, method="GET").status for _ in range(250)}
     assert (statuses, len(behind.seen)) == ({200}, 250)
@@ -222,3 +231,16 @@ def test_one_value_of_a_file_needs_no_list(tmp_path: Path, budget: str, limit: i
         path.write_text(f'budget = {budget}\nupstream = "openai={behind.address}"\ndrain = 1.5\n')
         with served("--config", path) as front:
             assert front.ask("/v1/chat/completions", chat()).report["limit"] == limit
+
+
+def test_the_help_tells_the_limits_that_hold() -> None:
+    """They stand in `Limits`; the help, which needs no extra, only tells them."""
+    told = {
+        param.name: re.search(r"Default: (\d+)\.", param.help or "")
+        for param in serve.params
+        if isinstance(param, click.Option) and param.name in {field.name for field in fields(Limits)}
+    }
+    assert len(told) == 6
+    assert {name: found and float(found[1]) for name, found in told.items()} == {
+        name: getattr(Limits(), str(name)) for name in told
+    }

@@ -139,6 +139,23 @@ except openai.OpenAIError:
     assert (quiet.stdout, quiet.stderr) == ("1\n", "")
 
 
+def test_the_end_says_what_was_billed() -> None:
+    """Of gpt-4o a million tokens cost $2.50, cached ones half, and those of answers four times that."""
+    usage = {"prompt_tokens": 100_000, "completion_tokens": 1_000}
+    said = json.dumps({"usage": {**usage, "prompt_tokens_details": {"cached_tokens": 80_000}}}).encode()
+    program = """
+import json, os, urllib.request
+for model in ("gpt-4o", "gpt-4o", "a-model-of-mine"):
+    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "hi"}]}).encode()
+    url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+    urllib.request.urlopen(urllib.request.Request(url, body, {"Content-Type": "application/json"})).read()
+"""
+    with recorder(lambda seen: (200, {}, said)) as behind:
+        done = wrap(python(program), variables(behind.address), "--budget", "8k")
+    # 20,000 * 2.5 + 80,000 * 1.25 + 1,000 * 10 millionths, twice
+    assert "trimtab: billed $0.320 by list prices, 1 request unknown" in done.stderr.splitlines()
+
+
 SHOW = """
 import json, os
 told = os.environ.items()
@@ -214,6 +231,7 @@ def test_an_environment_that_leads_to_two_places_is_refused(told: dict[str, str]
     assert words in " ".join(done.stderr.split())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("base", "target"),
     [
@@ -281,6 +299,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_is_passed_on_and_nothing_stays(number: signal.Signals, tmp_path: Path) -> None:
     """No process, no port, no file; the command decides how it ends."""
@@ -323,7 +342,14 @@ def _started(folder: Path, before: list[str] | None = None) -> subprocess.Popen[
         encoding="utf-8",
         env=told,
         cwd=folder,
+        preexec_fn=_take_signals,
     )
+
+
+def _take_signals() -> None:
+    """Ignore none: a job that a shell runs in the background ignores SIGINT, and so would what it starts."""
+    for one in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(one, signal.SIG_DFL)
 
 
 COUNT = """
@@ -344,6 +370,7 @@ def test_ctrl_c_comes_once() -> None:
     """A terminal sends it to the command itself, and to trimtab, which goes on."""
     pid, place = pty.fork()
     if pid == 0:  # the command of a terminal of its own
+        _take_signals()
         os.execve(str(SCRIPT), [str(SCRIPT), "wrap", *python(COUNT)], environment({}))
     with open(place, "r+b", buffering=0) as terminal:
         _read_to(terminal, b"ready")

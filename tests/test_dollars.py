@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from trimtab.counting.usage import parts_of
 from trimtab.models import dollars_for, model_names
+from trimtab.models.dollars import BilledParts, dollars_of
 
 
 @pytest.mark.parametrize(
@@ -48,3 +50,81 @@ def test_most_models_of_the_large_makers_have_a_price() -> None:
     found = {name: dollars for name in model_names() if (dollars := dollars_for(name)) is not None}
     assert len(found) > 100
     assert all(0.01 <= dollars <= 200 for dollars in found.values())
+
+
+@pytest.mark.parametrize(
+    ("usage", "parts"),
+    [
+        (  # Chat Completions: what a cache served is a part of the input
+            {
+                "prompt_tokens": 1_000,
+                "completion_tokens": 40,
+                "prompt_tokens_details": {"cached_tokens": 640},
+                "completion_tokens_details": {"reasoning_tokens": 30},
+            },
+            (360, 640, 0, 0, 40),
+        ),
+        (
+            {"prompt_tokens": 1_000, "completion_tokens": 4, "prompt_cache_hit_tokens": 640},
+            (360, 640, 0, 0, 4),
+        ),
+        ({"prompt_tokens": 1_000, "cached_tokens": 640}, (360, 640, 0, 0, 0)),
+        ({"prompt_tokens": 10, "prompt_tokens_details": None}, (10, 0, 0, 0, 0)),
+        (  # Responses
+            {"input_tokens": 900, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 512}},
+            (388, 512, 0, 0, 7),
+        ),
+        (  # Anthropic: the parts stand apart
+            {
+                "input_tokens": 3,
+                "cache_read_input_tokens": 900,
+                "cache_creation_input_tokens": 50,
+                "cache_creation": {"ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 20},
+                "output_tokens": 40,
+            },
+            (3, 900, 30, 20, 40),
+        ),
+        (  # Gemini: thoughts are charged as the answer, and are apart from it
+            {
+                "promptTokenCount": 1_000,
+                "cachedContentTokenCount": 300,
+                "candidatesTokenCount": 5,
+                "thoughtsTokenCount": 7,
+            },
+            (700, 300, 0, 0, 12),
+        ),
+        (  # Converse
+            {"inputTokens": 3, "cacheReadInputTokens": 90, "cacheWriteInputTokens": 5, "outputTokens": 4},
+            (3, 90, 5, 0, 4),
+        ),
+        ({"prompt_eval_count": 100, "eval_count": 9}, (100, 0, 0, 0, 9)),
+    ],
+)
+def test_parts_of_a_bill_are_read_in_the_shape_of_each_provider(
+    usage: dict[str, object], parts: tuple[int, ...]
+) -> None:
+    """Plain input, what a cache served, what was stored for minutes and for an hour, and the answer."""
+    assert tuple(parts_of(usage)) == parts
+    assert tuple(parts_of({"usage": usage})) == parts
+
+
+@pytest.mark.parametrize(
+    ("model", "parts", "millionths"),
+    [
+        # 3 dollars a million; read at a tenth, stored for 1.25, for an hour twice, answers five times
+        ("claude-sonnet-4-5", BilledParts(1_000, 10_000, 400, 100, 200), 3_000 + 3_000 + 1_500 + 600 + 3_000),
+        # 2.50; read at half, answers four times
+        ("gpt-4o", BilledParts(20_000, 80_000, 0, 0, 1_000), 50_000 + 100_000 + 10_000),
+        # 1.25; above 200,000 tokens input is twice that, and answers are 1.5 times eight times
+        ("gemini-2.5-pro", BilledParts(300_000, 0, 0, 0, 1_000), 750_000 + 15_000),
+    ],
+)
+def test_a_bill_costs_what_the_price_list_says(model: str, parts: BilledParts, millionths: float) -> None:
+    """By the part of the input, and by the tier of its size."""
+    found = dollars_of(parts, model)
+    assert found == pytest.approx(millionths / 1e6)
+
+
+def test_a_bill_without_a_price_has_no_dollars() -> None:
+    """Of a model nobody knows."""
+    assert dollars_of(BilledParts(100), "gpt-9") is None

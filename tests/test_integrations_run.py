@@ -24,7 +24,7 @@ CLIENTS = {"anthropic", "bedrock", "google_genai", "openai", "openai_compatible"
 def test_what_all_adapters_stand_on_runs_all(path: str) -> None:
     """The front door, the public names, what adapters share, and the loops they are tested by."""
     missing = {*KNOWN} - {*chosen(KNOWN, [path], 0)}
-    assert missing <= {"fastapi", "mcp", "ray", "spark"}  # which are no adapters of requests
+    assert missing <= {"fastapi", "gateway", "mcp", "ray", "spark"}  # which are no adapters of requests
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,16 @@ def test_a_real_client_reads_events_as_the_whole_answer(form: str, said: Calls |
         assert [_plain(one) for one in found] == [_plain(one) for one in wanted]
 
 
+def test_anthropics_client_reads_thinking_as_the_whole_answer() -> None:
+    """In pieces, and its signature behind them."""
+    thought = {"type": "thinking", "thinking": "It is far, and I look there twice. " * 3, "signature": "c2ln"}
+    whole = WRITERS["anthropic"](Calls((3,)), "m", 1)
+    whole["content"].insert(0, thought)
+    with provider(lambda *_: whole) as server:
+        found = _read("anthropic", {**talk("anthropic", 2), "model": "any"}, server.address)
+    assert [_plain(one) for one in found] == whole["content"]
+
+
 def _plain(one: dict[str, Any]) -> dict[str, Any]:
     """Take what a part says: keys that the clients write otherwise are left out."""
     names = {"functionCall": "function_call", "parsed_arguments": ""}

@@ -12,7 +12,11 @@ import pytest
 from hypothesis import given
 
 from tests.builders import assistant, call, conversations, result, talk, units, user
-from tests.properties.claims import the_runs_are_those_of_the_rows, what_is_said_of_the_room_is_so
+from tests.properties.claims import (
+    the_runs_are_those_of_the_rows,
+    the_tally_is_that_of_the_rows,
+    what_is_said_of_the_room_is_so,
+)
 from trimtab import Cascade, Context, Session, SlidingWindow, Summarize, TruncateText, fit, validate
 from trimtab.counting import CharCounter
 from trimtab.errors import BudgetExceededError
@@ -267,6 +271,7 @@ def test_runs_of_broken_calls_are_those_of_the_rows(messages: list[Any], budget:
     except BudgetExceededError as error:
         fitted = error.attempt
     the_runs_are_those_of_the_rows(fitted.report)
+    the_tally_is_that_of_the_rows(fitted)
 
 
 def test_no_message_is_a_report_without_runs() -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
-import queue
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,9 +25,11 @@ app = make_app(
     log=lambda line: print(json.dumps(line), flush=True),
     **given["options"],
 )
-serve(app, ready=lambda address: print(address, flush=True))
+serve(app, ready=lambda address: print(address, app.inspect_path, flush=True))
 """
 APIS = ("openai", "anthropic", "gemini")
+PATIENCE = {"connect_seconds": 300, "header_seconds": 300, "stall_seconds": 300}
+"""Limits of time that a busy machine reaches by itself; a test gives those that it is about."""
 
 
 @dataclass(slots=True)
@@ -37,44 +38,64 @@ class Running:
 
     address: str
     process: subprocess.Popen[str]
-    _lines: queue.Queue[str] = field(default_factory=queue.Queue)
-    """Of its log; "": its end."""
+    inspect_path: str = ""
+    """Where texts are seen; "": none are kept."""
+    has_log: bool = True
+    """Whether each request is a line on its standard output, which is read."""
+    _lines: list[str] = field(default_factory=list)
+    """Of its log, those that nobody took."""
+    _came: threading.Condition = field(default_factory=threading.Condition)
+    _is_over: bool = False
 
     def read(self) -> None:
         """Take what the process writes, to its end: a pipe that is full would stop who writes."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self._lines.put(line)
-        self._lines.put("")
+            with self._came:
+                self._lines.append(line)
+                self._came.notify_all()
+        with self._came:
+            self._is_over = True
+            self._came.notify_all()
 
-    def line(self) -> dict[str, Any]:
-        """Wait for the next line of its log."""
-        found: dict[str, Any] = json.loads(self._lines.get())
-        return found
+    def line(self, request: str = "") -> dict[str, Any]:
+        """Wait for a line of its log, and take it.
+
+        Args:
+            request: The identifier of a request; "": the next line, which is of none that `ask` sent.
+        """
+        with self._came:
+            while not (found := [one for one in self._lines if request in one]):
+                assert not self._is_over, f"the log ended without a line of {request or 'a request more'}"
+                self._came.wait()
+            self._lines.remove(found[0])
+        line: dict[str, Any] = json.loads(found[0])
+        return line
 
     def end(self) -> str:
-        """End the process; gives what it wrote and nobody read, on both outputs."""
+        """End the process; gives what it wrote and nobody took, on both outputs."""
         self.process.terminate()
         assert self.process.wait() == 0
         assert self.process.stderr is not None
-        return "".join(iter(self._lines.get, "")) + self.process.stderr.read()
+        with self._came:
+            self._came.wait_for(lambda: self._is_over)
+        return "".join(self._lines) + self.process.stderr.read()
 
     def connect(self, timeout: float = 300) -> http.client.HTTPConnection:
         """Open a connection that sends what it is told and nothing else."""
-        place = urlsplit(self.address)
-        assert place.hostname is not None
-        return http.client.HTTPConnection(place.hostname, place.port, timeout=timeout)
+        return _connection(self.address, timeout)
 
     def ask(
         self, path: str, body: Any = None, headers: Mapping[str, str] | None = None, *, method: str = "POST"
     ) -> Answer:
-        """Send a request, and read the whole answer."""
-        connection = self.connect()
-        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        connection.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
-        found = connection.getresponse()
-        answer = Answer(found.status, dict(found.getheaders()), found.read())
-        connection.close()
+        """Send a request, read the whole answer, and wait until the gateway is done with both.
+
+        What it learns, counts and writes of a request comes behind the answer: a test that asks again, or
+        looks at a page, would meet it in any order.
+        """
+        answer = fetch(self.address, path, body, headers, method=method)
+        if self.has_log and (request := answer.headers.get("trimtab-request-id")):
+            answer.line = self.line(request)
         return answer
 
 
@@ -85,6 +106,8 @@ class Answer:
     status: int
     headers: dict[str, str]
     body: bytes
+    line: dict[str, Any] = field(default_factory=dict)
+    """Of the log; {}: this is a page of the gateway's own, or there is no log."""
 
     @property
     def data(self) -> Any:
@@ -98,6 +121,28 @@ class Answer:
         return {key: int(value) if value.isdigit() else value for key, value in pairs}
 
 
+def fetch(
+    address: str,
+    path: str,
+    body: Any = None,
+    headers: Mapping[str, str] | None = None,
+    *,
+    method: str = "POST",
+) -> Answer:
+    """Send a request to a server, and read the whole answer."""
+    with closing(_connection(address, 300)) as connection:
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        connection.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
+        found = connection.getresponse()
+        return Answer(found.status, dict(found.getheaders()), found.read())
+
+
+def _connection(address: str, timeout: float) -> http.client.HTTPConnection:
+    place = urlsplit(address)
+    assert place.hostname is not None
+    return http.client.HTTPConnection(place.hostname, place.port, timeout=timeout)
+
+
 @contextmanager
 def gateway(
     upstreams: str | Sequence[Mapping[str, str]],
@@ -109,12 +154,12 @@ def gateway(
 
     Args:
         upstreams: The address of one server for all APIs, or arguments of `Upstream`.
-        limits: Arguments of `Limits`.
+        limits: Arguments of `Limits`, which go before those of patience.
         options: Arguments of `make_app`.
     """
     if isinstance(upstreams, str):
         upstreams = [{"api": api, "url": upstreams} for api in APIS]
-    given = {"upstreams": upstreams, "limits": limits or {}, "options": options}
+    given = {"upstreams": upstreams, "limits": PATIENCE | dict(limits or {}), "options": options}
     with run([sys.executable, "-c", PROGRAM, json.dumps(given)], lambda process: process.stdout) as running:
         yield running
 
@@ -125,6 +170,7 @@ def run(
     told: Callable[[subprocess.Popen[str]], Any],
     *,
     reads: bool = True,
+    has_log: bool = True,
     **given: Any,
 ) -> Iterator[Running]:
     """Run a process that says its address in a line of one of its outputs.
@@ -133,6 +179,7 @@ def run(
         words: The command.
         told: Which output that is.
         reads: Whether its standard output is read.
+        has_log: Whether a line of each request is there.
         given: Arguments of `subprocess.Popen`.
     """
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **given)
@@ -143,7 +190,9 @@ def run(
         line = told(process).readline()
         where = line.find("http://")
         assert where >= 0, line + process.stderr.read()
-        running = Running(line[where:].split()[0], process)
+        address, *more = line[where:].split()
+        path = next((one for one in more if one[0] == "/"), "")
+        running = Running(address, process, path, has_log)
         if reads:
             reader = threading.Thread(target=running.read)
             reader.start()

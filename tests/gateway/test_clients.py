@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Any
@@ -20,8 +19,7 @@ from tests.integrations.google_genai import play as gemini
 from tests.integrations.loops import LOOPS, Loop
 from tests.integrations.openai import play as gpt
 from tests.integrations.upstream import BUDGET_TOKENS, hold
-from tests.judge.server import Provider, form_of, is_streamed, provider
-from tests.judge.streams import streamed
+from tests.judge.server import Provider, provider
 from trimtab.formats import read_refusal
 
 Play = Callable[..., tuple[Any, list[Any]]]
@@ -159,31 +157,3 @@ def test_a_client_raises_its_own_error_for_what_cannot_fit(
     assert (refusal.sent_tokens or 0) > 3_000
     if isinstance(caught.value, openai.BadRequestError):
         assert caught.value.code == "context_length_exceeded"
-
-
-@pytest.mark.parametrize("form", ["openai_chat", "openai_responses", "anthropic", "gemini"])
-def test_64_streams_at_a_time_are_equal_byte_for_byte_to_those_of_a_direct_call(
-    pair: tuple[Running, Provider], form: str
-) -> None:
-    """320 calls a form, none lost, each with the events of its own."""
-    front, behind = pair
-    path, body = _streamed(form)
-    answer = behind.reply(path, dict(body))[1]
-    wanted = streamed(form_of(path), answer)
-    assert is_streamed(path, body)
-    assert isinstance(wanted, str)
-    with ThreadPoolExecutor(64) as pool:
-        found = [one.body for one in pool.map(lambda _: front.ask(path, body), range(320))]
-    assert found == [wanted.encode()] * 320
-
-
-def _streamed(form: str) -> tuple[str, dict[str, Any]]:
-    said = [{"role": "user", "content": "hi"}]
-    if form == "gemini":
-        contents = [{"role": "user", "parts": [{"text": "hi"}]}]
-        return "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse", {"contents": contents}
-    if form == "anthropic":
-        return "/v1/messages", {"model": claude.MODEL, "max_tokens": 9, "messages": said, "stream": True}
-    if form == "openai_responses":
-        return "/v1/responses", {"model": "gpt-5", "input": said, "stream": True}
-    return "/v1/chat/completions", {"model": "gpt-4o", "messages": said, "stream": True}

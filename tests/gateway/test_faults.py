@@ -58,6 +58,28 @@ async def ask(app: Any, path: str, body: Any, *, gone: asyncio.Event | None = No
     return sent
 
 
+async def ask_and_close(app: Any, path: str, body: Any) -> None:
+    """Send a request as a client that closes its connection as soon as it has the whole answer."""
+    data, has_all = json.dumps(body).encode(), asyncio.Event()
+    came = [{"type": "http.request", "body": data, "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        if came:
+            return came.pop()
+        await has_all.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        if message.get("body"):
+            has_all.set()
+            for _ in range(10):  # whoever waits for it hears of it before the answer's end is there
+                await asyncio.sleep(0)
+
+    headers = [(b"host", b"localhost"), (b"content-length", b"%d" % len(data))]
+    scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode()}
+    await app({**scope, "query_string": b"", "headers": headers}, receive, send)
+
+
 async def end(app: Any) -> None:
     """Tell an application that its server ends."""
 
@@ -76,7 +98,7 @@ def with_gateway(test: Callable[[Any, list[Any], Any], Awaitable[None]], **optio
     with recorder(refuse_long) as behind:
 
         async def run() -> None:
-            limits = Limits(max_calls=2, connect_seconds=0.5)
+            limits = Limits(max_calls=2, connect_seconds=60)
             upstreams = [Upstream(api="openai", url=behind.address)]
             app = make_app(upstreams, limits=limits, log=lines.append, budgets={"*": "50k"}, **options)
             try:
@@ -127,3 +149,14 @@ def test_a_refused_request_that_comes_to_nothing_costs_no_connection(end: str) -
         assert answer[0]["status"] == 200
 
     with_gateway(test, pin=pin)
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/files"])
+def test_a_client_that_closes_when_it_has_all_is_not_gone(path: str) -> None:
+    """The length of an answer says when it is whole, before its server says that it ends."""
+
+    async def test(app: Any, lines: list[Any], behind: Any) -> None:
+        await ask_and_close(app, path, {"model": "gpt-4o", "messages": talk(2)})
+        assert [line["end"] for line in lines] == ["done"]
+
+    with_gateway(test)

@@ -72,9 +72,7 @@ def test_metrics_are_the_sums_of_the_log(pair: tuple[Running, Recorder]) -> None
     asked.append((CHAT, {"model": "gpt-4o", "messages": [{"role": "user", "content": "word " * 3_000}]}))
     asked += [("/v1/busy", {}), ("/v1/files", {})]
     before = scrape(front)
-    for path, body in asked:
-        front.ask(path, body)
-    lines = [front.line() for _ in asked]
+    lines = [front.ask(path, body).line for path, body in asked]
     found = scrape(front)
 
     def grown(name: str, **labels: str) -> float:
@@ -145,7 +143,6 @@ def test_a_request_in_progress_is_counted() -> None:
 
     with recorder(answer) as behind, gateway(behind.address) as front:
         front.ask("/v1/files", method="GET")
-        front.line()  # it is at its end
         assert _in_progress(front) == 0
     assert counted == [1]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.gateways import Running, gateway, recorder, talk
+from tests.gateway.gateways import Running, Seen, gateway, recorder, talk
 
 TOKEN = "a-token-of-16-or-more"
 CHAT = "/v1/chat/completions"
@@ -44,12 +44,9 @@ def test_conversations_have_the_sums_of_their_requests(front: Running) -> None:
     """Two that are asked in turn are two rows, the last one first; what only counts is in none."""
     lines = []
     for name, turns in (("one", 1), ("two", 30), ("one", 2), ("two", 31), ("one", 3)):
-        front.ask(CHAT, chat(name, turns))
-        lines.append(front.line())  # a line comes once its request has ended, which may be after its answer
+        lines.append(front.ask(CHAT, chat(name, turns)).line)
     front.ask("/v1/messages/count_tokens", {**chat("one", 3, "claude-opus-4-5"), "max_tokens": 9})
     front.ask("/v1/files", method="GET")
-    for _ in range(2):
-        front.line()
     found = rows(front)
     assert [len(found), found[0][2], found[1][2]] == [2, "3", "2"]
     for row, own in zip(found, (lines[0:5:2], lines[1:5:2]), strict=True):
@@ -66,12 +63,11 @@ def test_a_conversation_lists_its_requests_with_reasons_and_reuse(front: Running
     first = chat("one", 30)
     lines = []
     for body in (first, first, {**first, "messages": [*first["messages"][:1], *talk(40)[41:]]}):
-        front.ask(CHAT, body)
-        lines.append(front.line())
+        lines.append(front.ask(CHAT, body).line)
     (row,) = rows(front)
     last, again, begin = rows(front, f"/trimtab/{row[0]}")
     for cells, line in zip((begin, again, last), lines, strict=True):
-        assert [int(cells[at].replace(",", "")) for at in (2, 3, 5, 10)] == [
+        assert [int(cells[at].replace(",", "")) for at in (2, 3, 5, 11)] == [
             line[name] for name in ("before", "after", "evicted", "limit")
         ]
         assert cells[1] == f"{line['evicted']} over limit"
@@ -82,8 +78,8 @@ def test_a_conversation_lists_its_requests_with_reasons_and_reuse(front: Running
 
 def test_a_page_holds_no_text_of_a_request_and_nothing_that_acts(front: Running) -> None:
     """The model's name is the client's, and harmless; scripts are forbidden besides."""
-    front.ask(CHAT, {**chat("secret words", 3), "model": HOSTILE}, {"Authorization": "Bearer sk-secret"})
-    conversation = front.line()["conversation"]
+    body, headers = {**chat("secret words", 3), "model": HOSTILE}, {"Authorization": "Bearer sk-secret"}
+    conversation = front.ask(CHAT, body, headers).line["conversation"]
     for path in ("/trimtab/", f"/trimtab/{conversation}"):
         answer = front.ask(path, method="GET")
         assert b"secret" not in answer.body
@@ -95,16 +91,35 @@ def test_a_page_holds_no_text_of_a_request_and_nothing_that_acts(front: Running)
         assert answer.headers["cache-control"] == "no-store"
 
 
+def test_dollars_are_those_of_bills_and_what_has_none_is_told() -> None:
+    """Of gpt-4o a million tokens cost $2.50, cached ones half, and those of answers four times that."""
+    usage = {"prompt_tokens": 100_000, "completion_tokens": 1_000}
+    bills = iter([{**usage, "prompt_tokens_details": {"cached_tokens": 80_000}}, usage, None])
+
+    def answer(seen: Seen) -> tuple[int, dict[str, str], bytes]:
+        return 200, {}, json.dumps({"usage": next(bills)}).encode()
+
+    with recorder(answer) as behind, gateway(behind.address) as front:
+        lines = [front.ask(CHAT, chat("one", 3)).line for _ in range(3)]
+        # 20,000 * 2.5 + 80,000 * 1.25 + 1,000 * 10 = 160,000 millionths; 100,000 * 2.5 + 10,000 = 260,000
+        assert [line.get("dollars") for line in lines] == [0.16, 0.26, None]
+        assert [line.get("cache_read") for line in lines] == [80_000, 0, None]
+        assert rows(front)[0][11] == "$0.420 + 1 unknown"
+        numbers = front.ask("/metrics", method="GET").body.decode()
+    place = '{form="openai_chat",upstream="openai"}'
+    assert f"trimtab_dollars_total{place} 0.42\n" in numbers
+    assert f"trimtab_requests_unpriced_total{place} 1\n" in numbers
+    assert f"trimtab_tokens_cache_read_total{place} 80000\n" in numbers
+    assert f"trimtab_tokens_output_total{place} 2000\n" in numbers
+
+
 def test_what_is_remembered_is_bounded(front: Running) -> None:
     """100 conversations, the last ones, with 50 requests each."""
-    for turn in range(53):
-        front.ask(CHAT, chat("first", 1 + turn % 2))
-    known = [front.line() for _ in range(53)][-1]["conversation"]  # each is written once it is remembered
+    known = [front.ask(CHAT, chat("first", 1 + turn % 2)).line for turn in range(53)][-1]["conversation"]
     assert [row[2] for row in rows(front)] == ["53"]
     assert len(rows(front, f"/trimtab/{known}")) == 50
     for turn in range(100):
         front.ask(CHAT, chat(f"number {turn}", 1))
-        front.line()
     assert len(rows(front)) == 100
     assert front.ask(f"/trimtab/{known}", method="GET").status == 404
 

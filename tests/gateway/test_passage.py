@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 import http.client
@@ -10,6 +11,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -156,6 +158,37 @@ def test_a_part_of_a_stream_passes_before_the_next_is_there() -> None:
     assert waited == [True, True, True]
 
 
+def test_a_client_that_closes_behind_the_last_event_is_still_billed() -> None:
+    """Clients stop at `[DONE]`: what a request was billed was said before, and counts."""
+    closed = threading.Event()
+
+    class Waiting(JSONHandler):
+        def do_POST(self) -> None:
+            self.received()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            events = b'data: {"usage": {"prompt_tokens": 5}}\n\ndata: [DONE]\n\n'
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(events), events))
+            self.wfile.flush()
+            closed.wait(300)
+            self.close_connection = True
+
+    with loopback(Waiting) as address, gateway(address) as front:
+        connection = front.connect()
+        body = {"model": "gpt-4o", "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+        connection.request("POST", "/v1/chat/completions", json.dumps(body))
+        answer = connection.getresponse()
+        while answer.readline() != b"data: [DONE]\n":
+            pass
+        answer.close()
+        connection.close()
+        line = front.line()
+        closed.set()
+    assert (line["end"], line["billed"]) == ("client_gone", 5)
+
+
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/files"])
 def test_a_client_that_goes_away_ends_the_call_of_the_upstream(path: str) -> None:
     """Nobody pays for an answer that nobody reads."""
@@ -213,7 +246,7 @@ def test_the_length_of_an_answer_that_comes_in_chunks_is_not_believed() -> None:
     )
     with loopback(_refuser(reply)) as address, gateway(address) as front:
         answer = front.ask("/v1/files", b"1")
-        assert front.line()["end"] == "done"
+    assert answer.line["end"] == "done"
     assert (answer.status, answer.body, answer.headers.get("Content-Length")) == (200, b"hello", None)
 
 
@@ -245,20 +278,21 @@ def test_an_upstream_that_does_not_answer_is_an_error_of_the_api(
     reply: bytes | None, status: int, end: str
 ) -> None:
     """In the shape that the client of the API reads; 504 once the time is over."""
-    with loopback(_refuser(reply)) as address, gateway(address, limits={"answer_seconds": 0.3}) as front:
+    limits = {"answer_seconds": 0.3 if reply is None else 300}
+    with loopback(_refuser(reply)) as address, gateway(address, limits=limits) as front:
         answer = front.ask("/v1/messages", {"model": "claude-sonnet-4-5", "messages": [], "max_tokens": 9})
-        assert front.line()["end"] == end
-    assert (answer.status, answer.data["type"]) == (status, "error")
+    assert (answer.status, answer.data["type"], answer.line["end"]) == (status, "error", end)
     assert answer.data["error"]["type"] == ("timeout_error" if status == 504 else "api_error")
 
 
 def test_an_upstream_that_is_not_there_is_502() -> None:
     """And its address, which is of an inner network, is not told."""
-    with socket.create_server(("127.0.0.1", 0)) as place:
+    with socket.socket() as place:  # nobody else gets its port, and it does not listen
+        place.bind(("127.0.0.1", 0))
         port = place.getsockname()[1]
-    with gateway(f"http://127.0.0.1:{port}") as front:
-        answer = front.ask("/v1/embeddings", {"input": "x"})
-        assert front.line()["end"] == "upstream_unreachable"
+        with gateway(f"http://127.0.0.1:{port}") as front:
+            answer = front.ask("/v1/embeddings", {"input": "x"})
+    assert answer.line["end"] == "upstream_unreachable"
     assert (answer.status, answer.data["error"]["type"]) == (502, "server_error")
     assert str(port) not in answer.body.decode()
 
@@ -269,8 +303,32 @@ def test_an_api_without_an_upstream_is_404() -> None:
         named = [{"api": "openai", "url": behind.address}, {"api": "openai", "url": behind.address}]
         with gateway(named) as front:
             answer = front.ask("/v1/messages", {"model": "claude-sonnet-4-5", "messages": []})
-            assert front.line()["end"] == "no_upstream"
     assert (answer.status, answer.data["error"]["type"], behind.seen) == (404, "not_found_error", [])
+    assert answer.line["end"] == "no_upstream"
+
+
+@pytest.mark.parametrize("named", [None, [Upstream(api="openai", url="https://api.openai.com/v1")]])
+def test_a_key_of_azures_is_not_sent_to_openai(named: list[Upstream] | None) -> None:
+    """OpenAI's own address has none of these paths; a server of one's own may, and is asked."""
+    app = make_app(named)
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def receive() -> dict[str, Any]:
+        return {
+            "type": "http.request",
+            "body": b'{"messages": [{"role": "user", "content": "hi"}]}',
+            "more_body": False,
+        }
+
+    path = "/openai/deployments/gpt-4o/chat/completions"
+    scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
+    asyncio.run(app({**scope, "headers": [(b"host", b"localhost"), (b"api-key", b"k")]}, receive, send))
+    assert sent[0]["status"] == 404
+    with recorder() as behind, gateway([{"api": "openai", "url": behind.address}]) as front:
+        assert front.ask(path, {"messages": []}).status == 200
 
 
 def test_models_of_a_pattern_go_to_their_own_server() -> None:
@@ -290,15 +348,17 @@ def test_models_of_a_pattern_go_to_their_own_server() -> None:
 def test_no_key_and_no_text_is_in_the_log(tmp_path: Path) -> None:
     """In headers, in the query as Gemini takes it, and in a body; whether an answer comes or an error."""
     key, text = "sk-very-secret-key", "my very own words"
+    lines = []
     with recorder() as behind, gateway(behind.address, budgets={"*": "40"}) as front:
         for words in (1, 100):
             messages = [{"role": "user", "content": f"{text} " * words}]
             headers = {"Authorization": f"Bearer {key}", "x-api-key": key}
-            front.ask("/v1/chat/completions", {"model": "gpt-4o", "messages": messages}, headers)
+            lines.append(
+                front.ask("/v1/chat/completions", {"model": "gpt-4o", "messages": messages}, headers).line
+            )
             contents = [{"role": "user", "parts": [{"text": f"{text} " * words}]}]
             path = f"/v1beta/models/gemini-2.5-flash:generateContent?key={key}"
-            front.ask(path, {"contents": contents}, headers)
-        lines = [front.line() for _ in range(4)]
+            lines.append(front.ask(path, {"contents": contents}, headers).line)
         said = json.dumps(lines) + front.end()
     assert sorted(line["status"] for line in lines) == [200, 200, 400, 400]
     assert key not in said

@@ -21,7 +21,8 @@ FLOORS = (
     ("_fit", "context", "history", "results", "telemetry"),
     ("session", "policy", "summaries", "testing"),
     ("replay", "integrations"),
-    ("batch", "gateway", "inspector"),
+    ("batch", "inspector"),
+    ("gateway",),
     ("cli",),
     ("__init__", "__main__"),
 )

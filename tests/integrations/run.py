@@ -54,6 +54,7 @@ EXAMPLE_TEST = "test_an_example_runs_offline_and_says_what_left_its_requests"
 
 OTHERS = {
     "fastapi": ("src/trimtab/session/", "src/trimtab/stores/"),
+    "gateway": ("src/trimtab/gateway/", "tests/gateway/gateways.py"),
     "ray": ("src/trimtab/batch/",),
     "spark": ("src/trimtab/batch/",),
 }
@@ -63,6 +64,7 @@ EXTRAS = {
     "client_frameworks": "openai",
     "deepagents": "langchain",
     "fastapi": "postgres",
+    "gateway": "serve",
     "openai_compatible": "exact",
     "spark": "batch",
 }

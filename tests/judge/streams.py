@@ -89,17 +89,28 @@ def _anthropic(answer: dict[str, Any]) -> Iterator[str]:
     start = {**answer, "content": [], "stop_reason": None}
     yield _event({"type": "message_start", "message": start})
     for at, block in enumerate(answer["content"]):
-        empty = {**block, "input": {}} if block["type"] == "tool_use" else {**block, "text": ""}
-        yield _event({"type": "content_block_start", "index": at, "content_block": empty})
-        kind, key, text = "text_delta", "text", block.get("text", "")
-        if block["type"] == "tool_use":
-            kind, key, text = "input_json_delta", "partial_json", json.dumps(block["input"])
-        for piece in _pieces(text):
-            yield _event({"type": "content_block_delta", "index": at, "delta": {"type": kind, key: piece}})
+        empty = {"tool_use": {"input": {}}, "thinking": {"thinking": "", "signature": ""}}
+        begun = {**block, **empty.get(block["type"], {"text": ""})}
+        yield _event({"type": "content_block_start", "index": at, "content_block": begun})
+        for delta in _deltas(block):
+            yield _event({"type": "content_block_delta", "index": at, "delta": delta})
         yield _event({"type": "content_block_stop", "index": at})
     delta = {"stop_reason": answer["stop_reason"], "stop_sequence": None}
     yield _event({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 1}})
     yield _event({"type": "message_stop"})
+
+
+def _deltas(block: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Write the pieces of a block of Anthropic's; a signature comes whole, behind its thinking."""
+    if block["type"] == "tool_use":
+        for piece in _pieces(json.dumps(block["input"])):
+            yield {"type": "input_json_delta", "partial_json": piece}
+        return
+    kind = block["type"]
+    for piece in _pieces(block[kind]):
+        yield {"type": f"{kind}_delta", kind: piece}
+    if kind == "thinking":
+        yield {"type": "signature_delta", "signature": block["signature"]}
 
 
 def _responses(answer: dict[str, Any]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from tests.mutants.mutants import module
 
 BASELINE = (
     module(
-        "counting/baseline.py",
+        "counting/usage.py",
         "test_usage_baseline.py",
         (
             "usage_of",

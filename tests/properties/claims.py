@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
 from tests.properties import oracle
 from tests.properties.cases import Case
-from trimtab import ClearToolResults
+from trimtab import ClearToolResults, Fitted
 from trimtab.report import MessageRow, Report
 from trimtab.strategies import CUT_MARKER
 
@@ -214,6 +215,15 @@ def the_runs_are_those_of_the_rows(report: Report) -> None:
     """A8: what is told of neighbours together is what is told of each; it is asked for before any row is."""
     runs = report.to_dict()["runs"]
     assert runs == [_told_together(list(rows)) for _, rows in groupby(report.messages, key=_fate)]
+
+
+def the_tally_is_that_of_the_rows(fitted: Fitted[Any]) -> None:
+    """What is told of all messages together is the sum of what the rows tell."""
+    tally, report = fitted.settlement.tally(), fitted.report
+    assert tally.tokens_before == fitted.count_all().tokens_before
+    assert tally.evicted_message_count == report.evicted_message_count
+    assert tally.changed_message_count == report.changed_message_count
+    assert tally.reasons == Counter([row.reason for row in report.messages if row.reason is not None])
 
 
 def what_is_said_of_the_room_is_so(report: Report) -> None:

@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 from tests.builders import units
 from tests.properties import oracle
 from tests.properties.cases import ADDITIVE, BLACK_BOXES, COUNTERS, WINDOWS, WORDS
-from tests.properties.claims import the_runs_are_those_of_the_rows, what_is_said_of_the_room_is_so
+from tests.properties.claims import (
+    the_runs_are_those_of_the_rows,
+    the_tally_is_that_of_the_rows,
+    what_is_said_of_the_room_is_so,
+)
 from tests.properties.contexts import Asked, Case, Piece, Plain, context_cases
 from trimtab import Context, SlidingWindow, validate
 
@@ -177,6 +181,7 @@ def test_runs_say_what_rows_say(case: Case) -> None:
     what_is_said_of_the_room_is_so(case.attempt.report)
     the_runs_are_those_of_the_rows(case.attempt.report)
     the_runs_are_those_of_the_rows(case.attempt.count_all())
+    the_tally_is_that_of_the_rows(case.attempt)
     what_is_said_of_the_room_is_so(case.attempt.count_all())
 
 

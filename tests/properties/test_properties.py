@@ -135,6 +135,7 @@ def test_runs_say_what_rows_say(case: Case) -> None:
     claims.what_is_said_of_the_room_is_so(case.attempt.report)
     claims.the_runs_are_those_of_the_rows(case.attempt.report)
     claims.the_runs_are_those_of_the_rows(case.attempt.count_all())
+    claims.the_tally_is_that_of_the_rows(case.attempt)
     claims.what_is_said_of_the_room_is_so(case.attempt.count_all())
 
 

@@ -19,6 +19,7 @@ from trimtab.formats import Format, Request, mapping_of
 from trimtab.strategies.drop import Strict
 
 if TYPE_CHECKING:
+    from trimtab._fitting.reporting import Tally
     from trimtab.report import Reason, Report, RuleCounts, SummaryCheck, Violation, WrittenResults
 
 __all__ = ["BlockDecision", "Outcome", "mark_tokens_of"]
@@ -380,6 +381,12 @@ class Outcome:
 
         self._note_written()
         return marks.charge(report_of(self, marks))
+
+    def tally(self, marks: Marks, /) -> Tally:
+        """Add up what the report says of messages."""
+        from trimtab._fitting.reporting import tally_of
+
+        return tally_of(self, marks)
 
     def _note_written(self, *, ask: bool = False) -> None:
         """Note what results are written as, and what that saves; `ask` a counter that has to be awaited."""

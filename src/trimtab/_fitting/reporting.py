@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from trimtab._fitting.portion import Portion
 from trimtab._fitting.request import tier_note, window_note, window_of
@@ -34,7 +35,17 @@ if TYPE_CHECKING:
     from trimtab._fitting.outcome import BlockDecision
     from trimtab._fitting.settlement import AnyOutcome, FitOutcome, Marks
 
-__all__ = ["counted_report_of", "report_of", "tokens_before_of", "unknown_of"]
+__all__ = ["Tally", "counted_report_of", "report_of", "tally_of", "tokens_before_of", "unknown_of"]
+
+
+class Tally(NamedTuple):
+    """What a report says in numbers of what became of the messages; it has no row of each."""
+
+    tokens_before: int | None
+    evicted_message_count: int
+    changed_message_count: int
+    reasons: Mapping[str, int]
+    """How many were evicted or changed for which reason."""
 
 
 def counted_report_of(outcome: AnyOutcome, marks: Marks) -> Report | None:
@@ -103,6 +114,22 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         floors_ignored=outcome.floors_ignored,
         violations=Lazy(outcome.violations),
         notes=tuple([*_notes_of(outcome, output), *unknown_notes(unknown)]),
+    )
+
+
+def tally_of(outcome: AnyOutcome, marks: Marks) -> Tally:
+    """Add up what became of the messages, as the report has it."""
+    decisions: Sequence[FitOutcome | BlockDecision] = outcome.decisions
+    rows = _rows(outcome, lambda: None, marks)
+    kept = [_staying(one, own) for one, own in zip(decisions, rows, strict=True)]
+    reasons = Counter[str]()
+    for own in rows:
+        reasons.update(own.reason_counts())
+    return Tally(
+        tokens_before=_tokens_before(outcome, rows, [*_system_rows(outcome, rows), *_rules_rows(outcome)]),
+        evicted_message_count=sum(map(len, rows)) - sum(kept),
+        changed_message_count=sum(len(own.changed) for own in rows),
+        reasons=reasons,
     )
 
 
@@ -228,11 +255,10 @@ def _in_order(outcome: AnyOutcome, rows: list[InsertedRow]) -> tuple[InsertedRow
 
 def _block(decision: FitOutcome | BlockDecision, rows: Rows, beside_tokens: int) -> BlockReport:
     """Make the row of one block; `beside_tokens` were settled with it and are none of its own."""
-    portion, settled, output = decision.portion, decision.settled, decision.entries()
+    portion, settled = decision.portion, decision.settled
     if portion.stored is not None and portion.sizes.fixed.shown is None:
         beside_tokens -= rows.rules_tokens  # a row of this block, which was settled beside all blocks
-    inserted = portion.lead + len(settled.insertions)
-    kept, changed = rows.staying_messages(len(output) - inserted), len(rows.changed)
+    kept, changed = _staying(decision, rows), len(rows.changed)
     return BlockReport(
         name=portion.name,
         limit_tokens=decision.limit_tokens - beside_tokens,
@@ -250,6 +276,12 @@ def _block(decision: FitOutcome | BlockDecision, rows: Rows, beside_tokens: int)
         floor_missed_tokens=decision.floor_missed_tokens,
         freed_tokens=decision.freed_tokens,
     )
+
+
+def _staying(decision: FitOutcome | BlockDecision, rows: Rows) -> int:
+    """Count the caller's messages that come out of a block."""
+    inserted = decision.portion.lead + len(decision.settled.insertions)
+    return rows.staying_messages(len(decision.entries()) - inserted)
 
 
 def _marks_in(decision: FitOutcome | BlockDecision, marked: frozenset[int]) -> frozenset[int]:

@@ -170,6 +170,15 @@ class Rows(Lazy[MessageRow], LiveRows):
         """Count the caller's messages in the output; one that was parted by a repair is one."""
         return output_messages if self._portion.origin is None else len(self._sizes_after())
 
+    def reason_counts(self) -> Counter[Reason]:
+        """Count the messages that went or changed by why; makes no rows."""
+        reasons, stays = self._reasons(), self._sizes_after()
+        found = Counter([reasons.get(at, self._settled.reason) for at in self.changed if at in stays])
+        told = [reason for at, reason in reasons.items() if at not in stays and 0 <= at < len(self)]
+        found.update(told)
+        found[self._settled.reason] += len(self) - len(stays) - len(told)
+        return +found
+
     def lead_rows(self) -> list[InsertedRow]:
         """List what trimtab put before the caller's messages."""
         lead = self._portion.lead

@@ -192,7 +192,9 @@ def _sessions(store: Store, url: str, given: Mapping[str, Any], words: Sequence[
     def open(name: str) -> Any:
         return session_subject(open_session(store, name), given, words)
 
-    return room.Collection(name=mask(url), items=items, describe=describe, open=open, noun="session")
+    return room.Collection(
+        name=mask(url), items=items, describe=describe, open=open, noun="session", order="as in the store"
+    )
 
 
 def _session_item(room: Any, store: Store, name: str) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
@@ -25,47 +26,49 @@ from trimtab.cli.output import usage
 from trimtab.errors import ConfigurationError
 
 _ABOVE_ZERO = Number("a number above 0", lambda number: number > 0)
+_COUNT = click.IntRange(min=1)
 
+# By the names of the fields of `Limits`, which has their defaults; the texts only tell them.
 _limit_options = together(
     click.option(
         "--drain",
+        "drain_seconds",
         type=_ABOVE_ZERO,
-        default=30,
-        show_default=True,
         metavar="SECONDS",
-        help="How long answers in progress may go on after SIGTERM or Ctrl+C.",
+        help="How long answers in progress may go on after SIGTERM or Ctrl+C. Default: 30.",
     ),
     click.option(
         "--answer-timeout",
+        "answer_seconds",
         type=_ABOVE_ZERO,
-        default=600,
-        show_default=True,
         metavar="SECONDS",
-        help="The longest silence of an upstream, before its answer and within.",
+        help="The longest silence of an upstream, before its answer and within. Default: 600.",
     ),
     click.option(
         "--max-connections",
-        type=click.IntRange(min=1),
-        default=2_000,
-        show_default=True,
+        type=_COUNT,
         metavar="N",
-        help="Open connections of clients; one more is answered 503.",
+        help="Open connections of clients; one more is answered 503. Default: 2000.",
     ),
     click.option(
         "--max-calls",
-        type=click.IntRange(min=1),
-        default=512,
-        show_default=True,
+        type=_COUNT,
         metavar="N",
-        help="Requests in progress; one more is answered 503, in the words of its API.",
+        help="Requests in progress; one more is answered 503, in the words of its API. Default: 512.",
+    ),
+    click.option(
+        "--max-bodies",
+        "max_bodies_bytes",
+        type=_COUNT,
+        metavar="BYTES",
+        help="Length of all such requests together; one more is answered 503. Default: 536870912.",
     ),
     click.option(
         "--max-body",
-        type=click.IntRange(min=1),
-        default=64 * 2**20,
-        show_default=True,
+        "max_body_bytes",
+        type=_COUNT,
         metavar="BYTES",
-        help="Length of a request that is fitted; others pass through in parts.",
+        help="Length of a request that is fitted; others pass through in parts. Default: 67108864.",
     ),
 )
 
@@ -117,6 +120,18 @@ Examples:
     " TRIMTAB_SERVE_TOKEN, too. Needed to listen on an address that other machines reach.",
 )
 @click.option("--quiet", is_flag=True, help="Write no line for each request.")
+@click.option(
+    "--keep-bodies",
+    is_flag=True,
+    help="Keep the texts of the last requests in memory, and show them in an inspector, whose address is"
+    " written at the start. Needs the extra inspect.",
+)
+@click.option(
+    "--otel",
+    is_flag=True,
+    help="Send a span and metrics of each request to the OpenTelemetry of this process, such as that of"
+    " opentelemetry-instrument. Needs the extra otel.",
+)
 @_limit_options
 @usage
 def serve(
@@ -150,20 +165,16 @@ def serve(
         learn=is_alone or share is not None if given["learn"] is None else given["learn"],
         share=share,
         token=token,
-        limits=gateway.Limits(
-            max_body_bytes=given["max_body"],
-            max_calls=given["max_calls"],
-            max_connections=given["max_connections"],
-            answer_seconds=given["answer_timeout"],
-            drain_seconds=given["drain"],
-        ),
+        limits=_limits_in(gateway, given),
         log=None if given["quiet"] else lines.write,
+        keep_bodies=given["keep_bodies"],
+        otel=given["otel"] and _has_providers(),
         **fit_options_in(given),
     )
     asked = ", ".join(dict.fromkeys(one.api for one in named or gateway.public_upstreams()))
 
     def tell(address: str) -> None:
-        click.echo(f"trimtab: {address} passes requests on to {asked}", err=True)
+        _say(address, asked, app.inspect_path)
         if given["learn"] is None and not is_alone and share is None:
             click.echo(
                 "trimtab: nothing is learned from bills, as there may be several processes: write --share"
@@ -173,6 +184,36 @@ def serve(
 
     with lines:
         gateway.serve(app, host=host, port=port, ready=tell)
+
+
+def _limits_in(gateway: Any, given: Mapping[str, Any]) -> Any:
+    """Make limits of the options that were given."""
+    names = {field.name for field in fields(gateway.Limits)}
+    return gateway.Limits(
+        **{name: value for name, value in given.items() if name in names and value is not None}
+    )
+
+
+def _has_providers() -> bool:
+    """Tell that OpenTelemetry is set up.
+
+    Raises:
+        ConfigurationError: It is not, and all that is sent would be lost.
+    """
+    if not import_module("trimtab.gateway.spans").is_set_up():
+        raise ConfigurationError(
+            "--otel needs an OpenTelemetry that is set up in this process, with an exporter: write"
+            " opentelemetry-instrument trimtab serve --otel …, which is in the package opentelemetry-distro",
+            argument="otel",
+        )
+    return True
+
+
+def _say(address: str, asked: str, inspect_path: str) -> None:
+    """Say where the gateway is, in the first line; and where texts are seen, if they are kept."""
+    click.echo(f"trimtab: {address} passes requests on to {asked}", err=True)
+    if inspect_path:
+        click.echo(f"trimtab: open {address}{inspect_path} for the texts of the last requests", err=True)
 
 
 def _place(listen: str) -> tuple[str, int]:

@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple
 
 from trimtab._shared.checks import BODY_KEYS
 from trimtab.counting.base import AdditiveCounter
-from trimtab.counting.baseline import holds_usage, usage_of
 from trimtab.counting.calibration import Point, label_of
 from trimtab.counting.margin import known_margin, known_over_margin
 from trimtab.counting.measurement import Counted, count_of_request
+from trimtab.counting.usage import holds_usage, usage_of
 from trimtab.errors import ConfigurationError, UsageError
 from trimtab.formats import Format, get_format
 from trimtab.formats.recordings import Bill, ForeignConversation

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Unpack
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from urllib.parse import unquote
 
 from trimtab.errors import ConfigurationError
+from trimtab.gateway.body_bytes import BodyBytes
 from trimtab.gateway.exchange import Exchange, Rooms
 from trimtab.gateway.fits import Fits
 from trimtab.gateway.guard import LOOPBACK, Guard
@@ -19,6 +22,10 @@ from trimtab.gateway.settings import Limits, Upstream, public_upstreams
 from trimtab.gateway.upstreams import Upstreams
 from trimtab.integrations.base import AdapterBudget, FitOptions
 from trimtab.stores.records import open_records
+
+if TYPE_CHECKING:
+    from trimtab.gateway.spans import Spans
+    from trimtab.gateway.texts import Texts
 
 __all__ = ["make_app"]
 
@@ -33,6 +40,9 @@ class Page(NamedTuple):
     more: tuple[tuple[bytes, bytes], ...] = ()
     """Headers of its own."""
 
+
+INSPECT_PATH = "/trimtab/inspect"
+"""Where the inspector is, if texts are kept; it has a secret of its own, and asks for no token."""
 
 TEXT = b"text/plain; charset=utf-8"
 
@@ -51,9 +61,15 @@ class Gateway:
     """
 
     def __init__(
-        self, rooms: Rooms, *, has_token: bool, log: Callable[[Mapping[str, Any]], object] | None
+        self,
+        rooms: Rooms,
+        *,
+        has_token: bool,
+        log: Callable[[Mapping[str, Any]], object] | None,
+        texts: Texts | None = None,
+        spans: Spans | None = None,
     ) -> None:
-        self._rooms, self._log = rooms, log
+        self._rooms, self._log, self._texts, self._spans = rooms, log, texts, spans
         self._calls = 0
         self._metrics, self._recent = Metrics(), Recent()
         self.limits = rooms.limits
@@ -62,6 +78,8 @@ class Gateway:
         """Whether it asks for a token."""
         self.is_draining = False
         """Whether it is to end: it answers what is in progress, and is not ready for more."""
+        self.inspect_path = "" if texts is None else texts.address
+        """Where a browser opens the texts of the last requests, secret and all; "": none are kept."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
@@ -69,10 +87,20 @@ class Gateway:
             await self._live(receive, send)
         elif scope["type"] != "http":
             raise ConfigurationError(f"a gateway speaks HTTP, not {scope['type']}")
+        elif self._texts is not None and (inner := self._for_inspector(scope)) is not None:
+            await self._texts.app(inner, receive, send)
         elif scope["method"] in ("GET", "HEAD") and (page := self._page(scope)) is not None:
             await _send_page(page, scope["method"], send)
         else:
             await self._exchange(scope, receive, send)
+
+    def _for_inspector(self, scope: Any) -> Any:
+        """Make of a request one to the inspector, below its own path; None: it is for somebody else."""
+        path = unquote(self._rooms.guard.target(scope["raw_path"])[0].decode("latin-1"))
+        if path != INSPECT_PATH and not path.startswith(f"{INSPECT_PATH}/"):
+            return None
+        inner = path if path != INSPECT_PATH else f"{path}/"
+        return {**scope, "path": inner, "raw_path": inner.encode(), "root_path": INSPECT_PATH}
 
     async def _live(self, receive: Any, send: Any) -> None:
         """Live with the server: connections are made when one is needed, and closed at the end."""
@@ -81,6 +109,10 @@ class Gateway:
             if message["type"] == "lifespan.shutdown":
                 await self._rooms.upstreams.aclose()
                 self._rooms.fits.close()
+                if self._spans is not None:
+                    self._spans.end()
+            elif self._spans is not None:
+                self._spans.begin()
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return
@@ -106,7 +138,8 @@ class Gateway:
         one = self._recent.find(name) if name else None
         if name and one is None:
             return Page(404, TEXT, b"trimtab: this conversation is not remembered\n")
-        text = overview(self._recent) if one is None else page_of(one)
+        kept: Container[str] = () if self._texts is None else self._texts
+        text = overview(self._recent, kept=kept) if one is None else page_of(one, kept=kept)
         headers = ((b"content-security-policy", policy_of(text)), (b"referrer-policy", b"no-referrer"))
         return Page(200, b"text/html; charset=utf-8", text.encode(), headers)
 
@@ -123,11 +156,14 @@ class Gateway:
         one = Exchange(scope, receive, send, self._rooms, is_full=self._is_full)
         self._calls += 1
         try:
-            await one.run()
+            with nullcontext() if self._spans is None else self._spans.request(scope["headers"], one.record):
+                await one.run()
         finally:
             self._calls -= 1
             self._metrics.add(one.record)
             self._recent.add(one.record)
+            if self._texts is not None:
+                self._texts.add(one.record)
             if self._log is not None:
                 self._log(one.record.to_dict())
 
@@ -144,6 +180,8 @@ def make_app(
     hosts: Collection[str] = LOOPBACK,
     limits: Limits | None = None,
     log: Callable[[Mapping[str, Any]], object] | None = None,
+    keep_bodies: bool = False,
+    otel: bool = False,
     **options: Unpack[FitOptions],
 ) -> Gateway:
     """Make a gateway as an ASGI application.
@@ -166,6 +204,11 @@ def make_app(
         hosts: Names by which it may be asked, if there is no token.
         limits: How much it takes, and how long it waits.
         log: Called with each request's line of the log, which has no text and no key.
+        keep_bodies: Whether the last requests are kept in memory, texts and all, as far as `limits` says. An
+            inspector shows them to who knows its address, `inspect_path` of the application. Needs the extra
+            `inspect`.
+        otel: Whether each request is a span of the OpenTelemetry of the process, with metrics. Needs the
+            extra `otel`.
         options: `rules`, `compact` and other keyword arguments of `trimtab.fit`.
 
     Raises:
@@ -186,5 +229,23 @@ def make_app(
     )
     for key in (*fits.selectors.keys, *(one.key for one in servers)):
         named.check(key)
-    rooms = Rooms(Guard(token, hosts), fits, Upstreams(servers, limits), limits, named)
-    return Gateway(rooms, has_token=token is not None, log=log)
+    rooms = Rooms(
+        Guard(token, hosts),
+        fits,
+        Upstreams(servers, limits),
+        limits,
+        BodyBytes(limits.max_bodies_bytes),
+        named,
+    )
+    texts = None
+    if keep_bodies:
+        from trimtab.gateway.texts import Texts  # not above: it needs an extra of its own
+
+        # With a token, other machines ask by names that nobody told: addresses are no names of others' sites.
+        texts = Texts(INSPECT_PATH, limits, hosts if token is None else [*hosts, "0.0.0.0"], options)
+    spans = None
+    if otel:
+        from trimtab.gateway.spans import Spans  # not above: it needs an extra of its own
+
+        spans = Spans()
+    return Gateway(rooms, has_token=token is not None, log=log, texts=texts, spans=spans)

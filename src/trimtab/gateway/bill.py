@@ -7,8 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from trimtab.counting.usage import parts_of
+from trimtab.errors import ConfigurationError
 from trimtab.gateway.encodings import AnswerReader
 from trimtab.integrations.usages import metadata_in, usage_in, usage_with
+from trimtab.models.dollars import BilledParts, dollars_of
 
 MOST_LINE_BYTES = 8 * 2**20
 """Of a line of a stream that is read; the last event of Responses holds the whole answer."""
@@ -74,6 +77,24 @@ class BillReader:
             self._add(_json(rest))
         self._parts = []
         return self._billed
+
+
+def charge_in(
+    usage: Mapping[str, Any] | None, model: str | None, /
+) -> tuple[BilledParts | None, float | None]:
+    """Return what was billed by price, and the dollars that this is; None where nobody knows.
+
+    Args:
+        usage: What an answer said was billed; None: nothing.
+        model: Who was asked.
+    """
+    if usage is None:
+        return None, None
+    try:
+        parts = parts_of(usage)
+    except ConfigurationError:  # it is in no shape that is known
+        return None, None
+    return parts, None if model is None else dollars_of(parts, model)
 
 
 def _json(text: bytes) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from time import perf_counter
 from types import TracebackType
@@ -13,9 +13,11 @@ from urllib.parse import unquote
 
 import httpcore2 as httpcore
 
+from trimtab.errors import BudgetExceededError
 from trimtab.formats.api_answers import write_error
 from trimtab.formats.api_paths import read_path
-from trimtab.gateway.bill import BillReader
+from trimtab.gateway.bill import BillReader, charge_in
+from trimtab.gateway.body_bytes import BodyBytes
 from trimtab.gateway.encodings import AnswerReader
 from trimtab.gateway.fits import MOST_QUICK_BYTES, Answered, Fits, FittedCall
 from trimtab.gateway.guard import Guard
@@ -43,6 +45,7 @@ class Rooms(NamedTuple):
     fits: Fits
     upstreams: Upstreams
     limits: Limits
+    held: BodyBytes
     keys: Keys
 
 
@@ -67,10 +70,17 @@ class _Answer:
         self._response = response
         self._stream = response.aiter_stream()
         self._seen: list[bytes] = []
+        self._is_closed = False
 
     def header(self, name: bytes) -> str:
         """Return the value of a header; "" if it is not there."""
         return next((value.decode("latin-1") for key, value in self.headers if key.lower() == name), "")
+
+    @property
+    def length(self) -> int | None:
+        """How many bytes it has; None: its head does not say so."""
+        said = self.header(b"content-length")
+        return int(said) if said.isdigit() and not self.header(b"transfer-encoding") else None
 
     async def peek(self, most: int) -> bytes:
         """Return the first bytes, about so many, or all of them; they are still passed on."""
@@ -94,6 +104,9 @@ class _Answer:
 
         It goes on where its caller is cancelled: a connection that is given back by half is lost for good.
         """
+        if self._is_closed:
+            return
+        self._is_closed = True
         closing = asyncio.ensure_future(self._response.aclose())
         _CLOSING.add(closing)
         closing.add_done_callback(_CLOSING.discard)
@@ -155,7 +168,7 @@ class Exchange:
 
     def __init__(self, scope: Any, receive: Any, send: Any, rooms: Rooms, *, is_full: bool) -> None:
         self._receive, self._send, self._is_full = receive, send, is_full
-        self._guard, self._fits, self._upstreams, self._limits, keys = rooms
+        self._guard, self._fits, self._upstreams, self._limits, self._held, keys = rooms
         self._headers: Headers = scope["headers"]
         self._method: str = scope["method"]
         self._path, self._token = self._guard.target(scope["raw_path"])
@@ -166,6 +179,8 @@ class Exchange:
         self._key = keys.find(self._headers, self._target)
         self._call = read_path(path, {name.decode("latin-1") for name, _ in self._headers})
         self._body_read = asyncio.Event()
+        self._held_bytes = 0
+        """Of its body, in memory."""
         self._has_begun = False
         """Whether the head of an answer was sent, so that no other can be."""
         self._is_last = False
@@ -186,6 +201,9 @@ class Exchange:
             record.status = record.status or GONE
         except asyncio.CancelledError:
             record.end = "drained"  # the time that answers in progress had is over
+            if not self._has_begun:
+                self._is_last = True
+                await self._answer(self._error(503, "this gateway is about to end: ask again", record.end))
             raise
         except Exception as error:  # a fault of ours, or of what we stand on: who runs it has to find it
             record.end = f"failed: {type(error).__name__}"
@@ -193,6 +211,8 @@ class Exchange:
                 await self._answer(self._error(500, "this gateway failed with this request", record.end))
         else:
             record.end = "done"
+        finally:
+            self._held.take(-self._held_bytes)
 
     async def _run(self) -> None:
         most = self._limits.max_header_bytes
@@ -270,11 +290,18 @@ class Exchange:
                 self._note(fitted)
                 answer = await self._ask_fitted(answers, upstream, fitted)
             reader = BillReader(answer.header(b"content-type"), answer.header(b"content-encoding"))
-            await self._pass_answer(answer, watch, reader)
-        if answer.status < 300 and not fitted.call.counts:
-            usage, fits = reader.read(), self._fits
-            learned = asyncio.to_thread(fits.learn, fitted, usage) if fits.waits else None
-            self.record.billed = fits.learn(fitted, usage) if learned is None else await learned
+            try:
+                await self._pass_answer(answer, watch, reader)
+            finally:  # a client may close behind the last event, and what was billed was said before it
+                if answer.status < 300 and not fitted.call.counts:
+                    await self._charge(fitted, reader.read())
+
+    async def _charge(self, fitted: FittedCall, usage: Mapping[str, Any] | None) -> None:
+        """Take in what a request was billed."""
+        record, fits = self.record, self._fits
+        learned = asyncio.to_thread(fits.learn, fitted, usage) if fits.waits else None
+        record.billed = fits.learn(fitted, usage) if learned is None else await learned
+        record.parts, record.dollars = charge_in(usage, fitted.model)
 
     async def _body(self) -> bytes:
         """Read a whole body.
@@ -289,13 +316,27 @@ class Exchange:
             async with asyncio.timeout(self._limits.body_seconds):
                 if length.isdigit() and int(length) > most:
                     raise self._error(413, f"the body has more than {most:,} bytes", "too_large")
+                self._hold(int(length) if length.isdigit() else 0)
                 async for part in self._parts():
                     parts.append(part)
                     if self.record.body_bytes > most:
                         raise self._error(413, f"the body has more than {most:,} bytes", "too_large")
+                    self._hold(self.record.body_bytes)
         except TimeoutError:
             raise self._slow_body() from None
         return b"".join(parts)
+
+    def _hold(self, size: int) -> None:
+        """Have so many bytes of the body in memory, or more.
+
+        Raises:
+            Answered: All requests together have no room for them.
+        """
+        more = max(0, size - self._held_bytes)
+        if not self._held.take(more):
+            why = "this gateway has as many bytes of requests in memory as it takes: ask again"
+            raise self._error(503, why, "busy")
+        self._held_bytes += more
 
     def _slow_body(self) -> Answered:
         self._is_last = True  # what comes of it later is no request
@@ -309,7 +350,10 @@ class Exchange:
             asked = await asyncio.to_thread(fits.read, *came)
         else:
             asked = fits.read(*came)
-        self.record.model, self.record.budget = asked.model, asked.budget
+        if encoding:
+            self._hold(len(content) + asked.text_bytes)
+        self.record.model, self.record.asked = asked.model, asked
+        self.record.budget = asked.budget
         fitted = fits.fit(asked) if fits.is_quick(asked) else await asyncio.to_thread(fits.fit, asked)
         self.record.fit_ms = round((perf_counter() - began) * 1000, 2)
         return fitted
@@ -317,6 +361,7 @@ class Exchange:
     def _note(self, fitted: FittedCall) -> None:
         """Note what is sent."""
         record = self.record
+        record.asked = fitted
         record.told, record.reasons, record.conversation = fitted.told, fitted.reasons, fitted.conversation
         is_plain = fitted.is_changed or not value_of(self._headers, b"content-encoding")
         record.blocks = blocks_of(fitted.content) if is_plain and record.conversation else ()
@@ -371,6 +416,8 @@ class Exchange:
         await self._start(answer.status, for_client(answer.headers, self._own_headers()))
         try:
             async for part in answer.parts():
+                if record.answer_bytes + len(part) == answer.length:
+                    watch.stop()  # who has all of it may close at once, and is not gone
                 await self._say({"type": "http.response.body", "body": part, "more_body": True})
                 record.answer_bytes += len(part)
                 if reader is not None:
@@ -386,6 +433,8 @@ class Exchange:
         """Answer in the place of an upstream."""
         record = self.record
         record.status, record.end, record.told = error.status, error.reason, error.told
+        if isinstance(error.__cause__, BudgetExceededError):
+            record.refusal = error.__cause__
         body = json.dumps(error.body).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         if error.status == 503:

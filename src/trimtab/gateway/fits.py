@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from trimtab._shared.strict_json import dump, parse
 from trimtab.context import Context
-from trimtab.counting.baseline import usage_of
+from trimtab.counting.usage import usage_of
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, FormatError
 from trimtab.formats import get_format
 from trimtab.formats.api_answers import write_error, write_too_long
@@ -319,9 +318,9 @@ class Fits:
             billed = usage_of(usage).input_tokens
         except ConfigurationError:  # it is in no shape that is known
             return None
-        by = fitted.by
-        if self._learns and fitted.sent is not None and by is not None:
-            fitted.sent.record(usage)
+        by, sent = fitted.by, fitted.sent
+        if self._learns and sent is not None and by is not None:
+            sent.record(billed if sent.held is None else usage)  # a number is not read a second time
             if by.recall is not None:
                 by.recall.keep()
         return billed
@@ -378,22 +377,18 @@ def _report_of(sent: Sent, *, is_changed: bool) -> tuple[dict[str, int | str | N
             "evicted": 0,
             **held,
         }, {}
-    try:
-        report = fitted.count_all()
-    except ContextError:  # of what is not sent: its size is not known, and nobody needs it
-        report = fitted.report
-    reasons: Counter[str] = Counter(row.reason for row in report.messages if row.reason is not None)
+    tally = settlement.tally()
     told: dict[str, int | str | None] = {
-        "before": report.tokens_before,
-        "after": report.tokens_after,
+        "before": tally.tokens_before,
+        "after": settlement.tokens,
         "limit": settlement.limit_tokens,
-        "evicted": report.evicted_message_count,
-        "changed": report.changed_message_count,
+        "evicted": tally.evicted_message_count,
+        "changed": tally.changed_message_count,
         **held,
     }
-    if reasons:
-        told["reason"] = reasons.most_common(1)[0][0]
-    return told, reasons
+    if tally.reasons:
+        told["reason"] = max(tally.reasons, key=tally.reasons.__getitem__)
+    return told, tally.reasons
 
 
 def _too_long(call: ApiCall, error: BudgetExceededError) -> Answered:

@@ -17,8 +17,6 @@ from trimtab.errors import ConfigurationError
 from trimtab.gateway.headers import Headers, value_of
 
 TOKEN_HEADER = b"trimtab-token"
-TOKEN_PATH = b"/t/"
-"""Before a path, with the token and a slash: for programs of which only the base URL can be set."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -35,9 +33,14 @@ _ONCE = frozenset(
 )
 """Headers that a request may have once."""
 
-_LEAVES = re.compile(rb"(?:/|%2f|\\|%5c)(?:\.|%2e){1,2}(?:/|%2f|\\|%5c|$)", re.I)
-"""Leads out of the path of an upstream, however it is written."""
+_LEAVES = re.compile(rb"(?:/|%2f|\\|%5c)(?:\.|%2e){1,2}(?:(?:;|%3b)[^/]*)?(?:/|%2f|\\|%5c|$)|#", re.I)
+"""Leads out of the path of an upstream, however it is written, or to a fragment, which no request has."""
 
+
+_TOKEN = re.compile(rb"/t/+([^/]*)")
+"""Before a path, for programs of which only the base URL can be set."""
+_ALMOST = re.compile(rb"(?i)(?:/|%2f)+(?:t|%74|%54)(?:/|%2f)")
+"""The beginning of a path that was meant to have a token: its upstream must not get it."""
 
 _HIDDEN = "…"
 _MEANT = re.compile(r"(?i)(/t/+)[^/]+")
@@ -79,13 +82,13 @@ class Guard:
     def target(self, raw_path: bytes) -> tuple[bytes, bytes]:
         """Take the token out of a path; gives the path without it, and the token or b"".
 
+        One that nobody asks for is taken out, too: it is a secret, and no upstream's.
+
         Args:
             raw_path: As the client wrote it.
         """
-        if self._token is None or not raw_path.startswith(TOKEN_PATH):
-            return raw_path, b""
-        token, slash, rest = raw_path[len(TOKEN_PATH) :].partition(b"/")
-        return slash + rest or b"/", token
+        found = _TOKEN.match(raw_path)
+        return (raw_path, b"") if found is None else (raw_path[found.end() :] or b"/", found[1])
 
     def log_path(self, path: bytes) -> str:
         """Write a path for the log: decoded, and without what is a token or was meant to be one.
@@ -105,7 +108,9 @@ class Guard:
             token: That of its path.
         """
         if not path.startswith(b"/") or _LEAVES.search(path) is not None:
-            return Refusal(400, "the path must begin with / and have no dot segments", "odd_path")
+            return Refusal(400, "the path must begin with / and have neither dot segments nor #", "odd_path")
+        if _ALMOST.match(path) is not None:
+            return Refusal(400, "a token in the path is written as /t/TOKEN before it, once", "odd_path")
         names = [name for name, _ in headers]
         twice = next((name for name in _ONCE if names.count(name) > 1), None)
         if twice is not None:

@@ -44,8 +44,10 @@ class Metrics:
     def __init__(self) -> None:
         self._requests: Counter[Labels] = Counter()
         self._tokens: Mapping[str, Counter[Labels]] = {
-            name: Counter() for name in ("before", "after", "billed")
+            name: Counter() for name in ("before", "after", "billed", "cache_read", "output")
         }
+        self._dollars: dict[Labels, float] = {}
+        self._unpriced: Counter[Labels] = Counter()
         self._evictions: Counter[Labels] = Counter()
         self._fit = _Histogram(FIT_SECONDS)
         self._first = _Histogram(FIRST_SECONDS)
@@ -62,6 +64,12 @@ class Metrics:
                 if isinstance(tokens, int):
                     self._tokens[name][place] += tokens
             self._tokens["billed"][place] += record.billed or 0
+            if record.parts is not None:
+                self._tokens["cache_read"][place] += record.parts.read_tokens
+                self._tokens["output"][place] += record.parts.output_tokens
+            if record.dollars is not None:
+                self._dollars[place] = self._dollars.get(place, 0.0) + record.dollars
+            self._unpriced[place] += int(record.is_unpriced)
             for reason, count in record.reasons.items():
                 self._evictions[*place, reason] += count
         if record.fit_ms is not None:
@@ -94,6 +102,30 @@ class Metrics:
                 "tokens_billed", "Input tokens that answers say were billed.", place, self._tokens["billed"]
             ),
             *_counter(
+                "tokens_cache_read",
+                "Of these, tokens that a prompt cache served.",
+                place,
+                self._tokens["cache_read"],
+            ),
+            *_counter(
+                "tokens_output",
+                "Tokens of answers that were billed.",
+                place,
+                self._tokens["output"],
+            ),
+            *_counter(
+                "dollars",
+                "What answers say was billed, by the list prices of the models.",
+                place,
+                {labels: round(dollars, 9) for labels, dollars in self._dollars.items()},
+            ),
+            *_counter(
+                "requests_unpriced",
+                "Answered requests whose bill or price is not known.",
+                place,
+                self._unpriced,
+            ),
+            *_counter(
                 "evictions",
                 "Messages that were evicted or changed, by reason, anew in each request.",
                 (*place, "reason"),
@@ -114,7 +146,7 @@ def _head(name: str, help: str, kind: str) -> Iterator[str]:
     yield f"# TYPE trimtab_{name} {kind}"
 
 
-def _counter(name: str, help: str, names: Sequence[str], counts: Counter[Labels]) -> Iterator[str]:
+def _counter(name: str, help: str, names: Sequence[str], counts: Mapping[Labels, float]) -> Iterator[str]:
     yield from _head(f"{name}_total", help, "counter")
     for labels, count in sorted(counts.items()):
         yield f"trimtab_{name}_total{_labels(names, labels)} {count}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from hashlib import sha256
 
 from trimtab.gateway.recent import Call, Conversation, Recent
+from trimtab.replay.table import in_dollars
 from trimtab.report.html import document, safe, scroll_region, sentence
 from trimtab.report.text import plural
 
@@ -18,11 +19,26 @@ main.trimtab { max-width: 80rem }
 .trimtab td.name { font-family: var(--mono); white-space: nowrap } .trimtab td.words { min-width: 9em }
 """
 
-_HEADS = ("tokens came", "sent", "saved", "evicted", "changed", "prefix reused", "added", "first byte")
+_HEADS = (
+    "tokens came",
+    "sent",
+    "saved",
+    "evicted",
+    "changed",
+    "prefix reused",
+    "added",
+    "first byte",
+    "billed, $",
+)
 
 
-def overview(recent: Recent) -> str:
-    """Write the page of all conversations."""
+def overview(recent: Recent, *, kept: Container[str] = ()) -> str:
+    """Write the page of all conversations.
+
+    Args:
+        recent: What is remembered.
+        kept: Ids of requests whose texts are kept.
+    """
     found = [*recent]
     calls = [call for one in found for call in one.calls]
     if not calls:
@@ -35,7 +51,7 @@ def overview(recent: Recent) -> str:
             safe(one.model),
             f"{one.requests:,}",
             *_numbers(one.calls, one.reuse),
-            f"{one.calls[-1].time:%H:%M:%S}",
+            _link(one.calls[-1], f"{one.calls[-1].time:%H:%M:%S}", kept),
         )
         for one in found
     ]
@@ -47,6 +63,7 @@ def overview(recent: Recent) -> str:
     )
     content = [
         sentence("verdict", said),
+        sentence("outcome", f"billed, by list prices: {_dollars(calls) or 'nothing'}"),
         _reasons(calls),
         _table("Conversations", heads, rows, words=(1,)),
         _notes(),
@@ -54,11 +71,16 @@ def overview(recent: Recent) -> str:
     return document("Last requests", "\n".join(content), style=_STYLE)
 
 
-def page_of(one: Conversation) -> str:
-    """Write the page of a conversation."""
+def page_of(one: Conversation, *, kept: Container[str] = ()) -> str:
+    """Write the page of a conversation.
+
+    Args:
+        one: What is remembered of it.
+        kept: Ids of requests whose texts are kept.
+    """
     rows = [
         (
-            f"{call.time:%H:%M:%S}",
+            _link(call, f"{call.time:%H:%M:%S}", kept),
             safe(_words(call.reasons)),
             *_numbers([call], call.reuse),
             f"{call.limit:,}",
@@ -76,6 +98,11 @@ def page_of(one: Conversation) -> str:
     ]
     about = (one.model, plural(one.requests, "request"))
     return document(f"Conversation {one.id}", "\n".join(content), about=about, style=_STYLE)
+
+
+def _link(call: Call, text: str, kept: Container[str]) -> str:
+    """Lead from a request to its texts, where they are kept."""
+    return f'<a href="inspect/named/{safe(call.id)}">{text}</a>' if call.id in kept else text
 
 
 def policy_of(page: str) -> bytes:
@@ -100,7 +127,16 @@ def _numbers(calls: Iterable[Call], reuse: float | None) -> Sequence[str]:
         "" if reuse is None else f"{reuse:.0%}",
         _milliseconds([call.fit_ms for call in calls]),
         _milliseconds([call.first_ms for call in calls]),
+        _dollars(calls),
     )
+
+
+def _dollars(calls: Sequence[Call]) -> str:
+    """Write what was billed, and of how many requests nobody knows."""
+    known = [call.dollars for call in calls if call.dollars is not None]
+    unknown = sum(call.is_unpriced for call in calls)
+    told = [in_dollars(sum(known))] if known else []
+    return " + ".join([*told, f"{unknown:,} unknown"] if unknown else told)
 
 
 def _milliseconds(times: Iterable[float | None]) -> str:
@@ -129,7 +165,8 @@ def _notes() -> str:
         "note",
         "Numbers of the last requests in the memory of this process. A message counts in each request that"
         " goes without it. Prefix reused: how much of what was sent begins as the request before it did."
-        " Added: reading and fitting, a part of the time to the first byte.",
+        " Added: reading and fitting, a part of the time to the first byte. Billed: what answers say, by"
+        " list prices and with what a cache served; unknown where they do not say, or a price is not known.",
     )
 
 

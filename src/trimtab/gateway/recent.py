@@ -28,6 +28,8 @@ def blocks_of(content: bytes, /) -> tuple[int, ...]:
 class Call:
     """A request of a conversation."""
 
+    id: str
+    """As the log and the header of its answer have it."""
     time: datetime
     before: int
     after: int
@@ -38,6 +40,9 @@ class Call:
     reuse: float | None
     """Share of what was sent that begins as the request before it did; None: it is the first."""
     billed: int | None
+    dollars: float | None
+    is_unpriced: bool
+    """Whether it was answered, and nobody knows what that cost."""
     fit_ms: float | None
     first_ms: float | None
     status: int
@@ -85,10 +90,13 @@ class Recent:
         known.requests += 1
         known.blocks = record.blocks
         call = Call(
+            id=record.id,
             time=datetime.now(UTC),
             reasons=Counter(record.reasons),
             reuse=reuse,
             billed=record.billed,
+            dollars=record.dollars,
+            is_unpriced=record.is_unpriced,
             fit_ms=record.fit_ms,
             first_ms=record.first_ms,
             status=record.status,

@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trimtab.errors import BudgetExceededError
+    from trimtab.gateway.fits import FittedCall
+    from trimtab.models.dollars import BilledParts
 
 MOST_CHARS = 200
 """Of what a client chooses, as a path and the name of a model."""
@@ -37,10 +42,19 @@ class Record:
     status: int = 0
     end: str = "failed"
     """How it ended; "done": the answer was passed on whole; "failed": by a fault of the gateway's own."""
+    asked: FittedCall | None = None
+    """The request itself, texts and all, which no line of the log has."""
+    refusal: BudgetExceededError | None = None
+    """Why it was not sent; None: it was, or for another reason."""
     told: Mapping[str, Any] = field(default_factory=dict)
     reasons: Mapping[str, int] = field(default_factory=dict)
     """How many messages were evicted or changed for which reason."""
     billed: int | None = None
+    """Input tokens that the answer says were billed."""
+    parts: BilledParts | None = None
+    """What the answer says was billed, by price."""
+    dollars: float | None = None
+    """What that is by the list of the model's maker; None: nobody knows."""
     body_bytes: int = 0
     sent_bytes: int = 0
     answer_bytes: int = 0
@@ -70,6 +84,9 @@ class Record:
             **self.told,
             "reasons": self.reasons or None,
             "billed": self.billed,
+            "cache_read": None if self.parts is None else self.parts.read_tokens,
+            "output": None if self.parts is None else self.parts.output_tokens,
+            "dollars": None if self.dollars is None else round(self.dollars, 9),
             "body_bytes": self.body_bytes,
             "sent_bytes": self.sent_bytes,
             "answer_bytes": self.answer_bytes,
@@ -78,6 +95,12 @@ class Record:
             "ms": took,
         }
         return {key: value for key, value in told.items() if value not in (None, "")}
+
+    @property
+    def is_unpriced(self) -> bool:
+        """Whether it was answered, and nobody knows what that cost."""
+        is_answered = self.end == "done" and self.status < 300
+        return is_answered and not self.counts and "before" in self.told and self.dollars is None
 
     def since(self) -> float:
         """Return the milliseconds since the request came."""

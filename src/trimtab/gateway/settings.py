@@ -114,12 +114,18 @@ def public_upstreams() -> tuple[Upstream, ...]:
     return tuple(Upstream(api=api, url=url) for api, url in PUBLIC_APIS.items())
 
 
+def is_public(upstream: Upstream, /) -> bool:
+    """Tell whether an upstream is the provider's own address."""
+    return address_of(upstream).host == urlsplit(PUBLIC_APIS.get(upstream.api, "")).hostname
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """How much a gateway takes, and how long it waits.
 
     Args:
         max_body_bytes: Of a request that is fitted, which is held in memory; others pass through in parts.
+        max_bodies_bytes: Of all such requests in progress together; one more is answered 503.
         max_header_bytes: Of the head of a request.
         max_connections: Open connections of clients; one more is answered 503 and closed.
         max_calls: Requests in progress; one more is answered 503, in the words of its API.
@@ -131,13 +137,17 @@ class Limits:
             body that it has begun.
         idle_seconds: How long a connection without a request stays open.
         drain_seconds: How long answers in progress may go on once the gateway is to end.
+        max_kept_calls: Requests whose texts are kept, if they are: the last ones.
+        max_kept_bytes: About how much memory they may take together; one that takes more is not kept.
 
     Raises:
-        ConfigurationError: A number is not above zero.
+        ConfigurationError: A number is not above zero, or one body may be longer than all together.
     """
 
     max_body_bytes: int = 64 * 2**20
     """Of a request that is fitted, which is held in memory; others pass through in parts."""
+    max_bodies_bytes: int = 512 * 2**20
+    """Of all such requests in progress together; one more is answered 503."""
     max_header_bytes: int = 64 * 2**10
     """Of the head of a request."""
     max_connections: int = 2_000
@@ -160,8 +170,18 @@ class Limits:
     """How long a connection without a request stays open."""
     drain_seconds: float = 30
     """How long answers in progress may go on once the gateway is to end."""
+    max_kept_calls: int = 100
+    """Requests whose texts are kept, if they are: the last ones."""
+    max_kept_bytes: int = 32 * 2**20
+    """About how much memory they may take together; one that takes more is not kept."""
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
                 raise ConfigurationError(f"{name} must be above 0, not {value!r}", argument=name)
+        if self.max_body_bytes > self.max_bodies_bytes:
+            raise ConfigurationError(
+                f"max_body_bytes is {self.max_body_bytes:,}, and all bodies together may have"
+                f" {self.max_bodies_bytes:,}: make max_bodies_bytes larger",
+                argument="max_bodies_bytes",
+            )

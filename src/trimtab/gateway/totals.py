@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trimtab.replay.table import in_dollars
+
 
 class Totals:
     """Adds up lines of the log."""
@@ -22,6 +24,12 @@ class Totals:
         """Of all requests: what a conversation sends ten times may be evicted ten times."""
         self.changed_messages = 0
         """Shortened or cleared, of all requests."""
+        self.dollars = 0.0
+        """What was billed, as far as that is known."""
+        self.priced_requests = 0
+        """Those of which it is known."""
+        self.unpriced_requests = 0
+        """Those that were answered and of which it is not."""
         self.refused_requests = 0
         """Not sent, as what must be kept does not fit."""
         self.failed_requests = 0
@@ -39,6 +47,10 @@ class Totals:
             self.after_tokens += line["after"]
             self.evicted_messages += line["evicted"]
             self.changed_messages += line.get("changed", 0)
+            self.dollars += line.get("dollars", 0.0)
+            self.priced_requests += "dollars" in line
+            is_answered = end == "done" and line["status"] < 300
+            self.unpriced_requests += is_answered and "dollars" not in line
 
     def text(self) -> str:
         """Write what they came to, a line or two."""
@@ -54,6 +66,9 @@ class Totals:
             )
             evicted, changed = self.evicted_messages, self.changed_messages
             lines.append(f"{_of(evicted, 'message')} evicted, {changed:,} shortened or cleared")
+        if self.priced_requests:
+            rest = f", {_of(self.unpriced_requests, 'request')} unknown" if self.unpriced_requests else ""
+            lines.append(f"billed {in_dollars(self.dollars)} by list prices{rest}")
         if self.refused_requests:
             lines.append(f"{_of(self.refused_requests, 'request')} not sent: too long for the budget")
         if self.failed_requests:

@@ -12,7 +12,7 @@ import httpcore2 as httpcore
 
 from trimtab.errors import ConfigurationError
 from trimtab.formats.api_paths import ApiCall, stand_in_of
-from trimtab.gateway.settings import Limits, Upstream, address_of
+from trimtab.gateway.settings import Limits, Upstream, address_of, is_public
 
 KEPT_SECONDS = 4.0
 """How long an unused connection is kept: servers close theirs after five and more."""
@@ -79,19 +79,24 @@ class Upstreams:
     def find(self, call: ApiCall, model: str | None, key: str = "") -> Upstream | None:
         """Choose the server for a request; None: there is none.
 
-        One that is the only one is asked about everything: it may speak more than one API.
+        One that is the only one is asked about everything: it may speak more than one API. A provider's own
+        address gets no keys of Azure's, whose paths it does not have.
 
         Args:
             call: What is asked for.
             model: The model that the request names.
             key: The name of its key; "": it has none that is named.
         """
-        for api in (call.api, stand_in_of(call.api)):
+        stand_in = stand_in_of(call.api)
+        for api in (call.api, stand_in):
             for one in self._upstreams:
-                if one.api == api and one.key in ("", key) and fnmatchcase(model or "", one.models):
+                is_other = api == stand_in and is_public(one)
+                is_for = one.key in ("", key) and fnmatchcase(model or "", one.models)
+                if one.api == api and is_for and not is_other:
                     return one
-        (first, *others) = self._upstreams
-        return first if not others and first.models == "*" and not first.key else None
+        (only, *others) = self._upstreams
+        is_asked = not others and only.models == "*" and not only.key
+        return only if is_asked and not (only.api == stand_in and is_public(only)) else None
 
     async def ask(
         self,

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlencode
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -88,6 +88,7 @@ def make_app(
     routes.append(Route(f"{before}/undo", desk.take_back, methods=["POST"]))
     if collection is not None:
         routes.append(Route("/", desk.list(collection)))
+        routes.append(Route("/named/{name}", desk.by_name(collection)))
     routes.append(Route("/static/tokens.css", _tokens))
     routes.append(Route("/favicon.ico", _icon))
     routes.append(Mount("/static", StaticFiles(directory=STATIC)))
@@ -179,6 +180,25 @@ class Desk:
             return await run_in_threadpool(self._list, collection, request)
 
         return run
+
+    def by_name(self, collection: Collection) -> Callable[[Request], Any]:
+        """Make what leads from the name of a conversation to its page."""
+
+        async def run(request: Request) -> Response:
+            return await run_in_threadpool(self._by_name, collection, request)
+
+        return run
+
+    def _by_name(self, collection: Collection, request: Request) -> Response:
+        name, root = request.path_params["name"], request.scope.get("root_path", "")
+        with self._lock:
+            if name not in self._numbers:
+                self._numbers_of(collection)
+            number = self._numbers.get(name)
+        if number is None:
+            told = f"There is no {collection.noun} {name}."
+            return render("error.html", request, status=404, error=told, **self._names)
+        return RedirectResponse(f"{root}/of/{number}/", status_code=303)
 
     def _list(self, collection: Collection, request: Request) -> Response:
         given = request.query_params

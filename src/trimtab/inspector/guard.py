@@ -128,7 +128,7 @@ class Guard:
         if self.is_token(bearer) or self.is_token(_cookie(headers, _cookie_name(host))):
             return self._app
         return PlainTextResponse(
-            "Open the whole address that `trimtab inspect` wrote, with its token.\n", status_code=401
+            "Open the whole address that trimtab wrote, with its token.\n", status_code=401
         )
 
     def _is_own(self, name: str) -> bool:
@@ -152,8 +152,9 @@ class Guard:
         rest = {name: values for name, values in query.items() if name != TOKEN_FIELD}
         where = quote(scope["path"]) + ("?" + urlencode(rest, doseq=True) if rest else "")
         answer = RedirectResponse("/" + where.lstrip("/\\"), status_code=303)
+        path = scope.get("root_path") or "/"  # what else the server has is told nothing
         answer.set_cookie(
-            _cookie_name(host), self._token.decode(), httponly=True, samesite="strict", path="/"
+            _cookie_name(host), self._token.decode(), httponly=True, samesite="strict", path=path
         )
         return answer
 

@@ -124,8 +124,9 @@ class Inspector:
         if events[-1].id != form.get("last", ""):
             return self._ask(request, events, has_grown=True)
         event = log.undo(form["event"])
+        root = request.scope.get("root_path", "")
         return RedirectResponse(
-            f"{self._base}/timeline?{urlencode({'done': event.version})}", status_code=303
+            f"{root}{self._base}/timeline?{urlencode({'done': event.version})}", status_code=303
         )
 
     def _session_log(self) -> Log:
@@ -290,6 +291,8 @@ class Inspector:
 
     def _slider(self, question: Question, own: View) -> dict[str, int] | None:
         """Say between which budgets a slider goes; None where the budget is a Context's."""
+        if question.policy in self._subject.fixed:
+            return None
         if not self._is_session(question):
             return _slider(own, is_margin_auto=self._subject.is_margin_auto)
         version, since = int(question.version or 0), question.since or 0

@@ -32,6 +32,7 @@ class Subject:
         is_margin_auto: Whether the margin of another budget is computed anew, as for `margin="auto"`;
             otherwise it is the number that `fit` had.
         model: The model it is fitted for; None if unknown.
+        fixed: Policies that stand for what was done: they are shown at no other budget.
         models: Names of models to choose from.
         for_model: Makes the subject of the same conversation for another model. None: there is no choice of
             models.
@@ -55,6 +56,7 @@ class Subject:
     session: Session | None = None
     read_only: bool = False
     is_margin_auto: bool = False
+    fixed: Sequence[str] = ()
     model: str | None = None
     models: Sequence[str] = ()
     for_model: Callable[[str], Subject] | None = None
@@ -92,6 +94,7 @@ class Collection:
         open: Makes the subject of the conversation with a name.
         describe: Adds details of a conversation when it is shown. None: there are no more.
         noun: The word for one of them.
+        order: In which order they are listed.
         note: Notes on the list, for example that it is incomplete.
 
     Example:
@@ -109,4 +112,5 @@ class Collection:
     open: Callable[[str], Subject]
     describe: Callable[[Item], Item] | None = None
     noun: str = "conversation"
+    order: str = "as in the file"
     note: str = ""

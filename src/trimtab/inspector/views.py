@@ -444,6 +444,11 @@ class Views:
         base = keep(self._bases, asked, lambda: self._base(asked))
         if window is None or window == base.report.window_tokens:
             return base
+        if asked.policy in self._subject.fixed:
+            raise ConfigurationError(
+                f"this is what was done, with {base.report.window_tokens:,} tokens: choose another policy to"
+                " try another budget"
+            )
         return keep(self._views, (asked, window), lambda: self._at(base, window, asked.version))
 
     def _at(self, base: View, window: int, version: int | None) -> View:

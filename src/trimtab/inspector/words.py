@@ -69,14 +69,14 @@ def _environment() -> Environment:
 
 def render(template: str, request: Request, *, status: int = 200, **values: Any) -> Response:
     """Make a page, or a part of one for a page that is there."""
-    base = values.get("base", "")
+    root: str = request.scope.get("root_path", "")
+    base = root + values.get("base", "")
     names = {
-        "base": base,
         "subject": None,
         "collection": None,
         "model": "",
         "path": request.url.path.removeprefix(base) or "/",
         "part": "hx-request" in request.headers or request.url.path.endswith(("rows", "message")),
     }
-    page = _environment().get_template(template).render({**names, **values})
+    page = _environment().get_template(template).render({**names, **values, "root": root, "base": base})
     return HTMLResponse(page, status_code=status)

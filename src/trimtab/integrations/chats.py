@@ -20,9 +20,10 @@ from typing import Any, NamedTuple, TypeVar
 from trimtab._fit import Fitted
 from trimtab._shared.steps import Steps
 from trimtab.counting.base import SYSTEM_ROLES
-from trimtab.counting.baseline import UsageBaseline, key_of_message, usage_of
+from trimtab.counting.baseline import UsageBaseline, key_of_message
 from trimtab.counting.shorten import Ends, ends_of
 from trimtab.counting.totals import TotalBaseline
+from trimtab.counting.usage import usage_of
 from trimtab.errors import BudgetExceededError, ConfigurationError, UsageError
 from trimtab.formats import Format, Path, Request, mapping_of
 from trimtab.formats.values import item_of

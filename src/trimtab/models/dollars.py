@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import NamedTuple
+
+from trimtab.models.prices import find_pricing, pricing_for
 
 __all__ = ["dollars_for"]
 
@@ -111,3 +114,49 @@ def dollars_for(model: str, /) -> float | None:
     dated = _DATED.fullmatch(name)
     rows = _rows()
     return rows.get(name, None if dated is None else rows.get(dated["name"]))
+
+
+class BilledParts(NamedTuple):
+    """What was billed for a request and its answer, in tokens, by what one of them costs."""
+
+    base_tokens: int = 0
+    """Input that no cache served or stored."""
+    read_tokens: int = 0
+    """Input that a cache served."""
+    write_tokens: int = 0
+    """Input that was stored for what follows."""
+    hour_tokens: int = 0
+    """Input that was stored for an hour."""
+    output_tokens: int = 0
+    """The answer, with what the model thought."""
+
+    @property
+    def input_tokens(self) -> int:
+        """All of the input."""
+        return self.base_tokens + self.read_tokens + self.write_tokens + self.hour_tokens
+
+
+def dollars_of(parts: BilledParts, model: str, /) -> float | None:
+    """Return what a request and its answer cost in dollars, by the maker's list; None: unknown.
+
+    Errs: low where a provider charges for storing and does not report it, and where it charges for more than
+    tokens; high where it gives a discount, as for batches.
+
+    Args:
+        parts: What was billed.
+        model: Name of a model, as for `dollars_for`.
+
+    Example:
+        >>> parts = BilledParts(base_tokens=1_000, read_tokens=100_000, output_tokens=500)
+        >>> dollars_of(parts, "claude-sonnet-4-5")
+        0.0405
+    """
+    million, pricing = dollars_for(model), find_pricing(model)
+    if million is None or pricing is None or (pricing.output is None and parts.output_tokens):
+        return None
+    tier = pricing.tier_of(parts.input_tokens)
+    stored = parts.write_tokens * pricing.write + parts.hour_tokens * pricing_for("anthropic-1h").write
+    sent = parts.base_tokens * pricing.base + parts.read_tokens * pricing.read + stored
+    said = parts.output_tokens * (pricing.output or 0.0)
+    price = sent * (1.0 if tier is None else tier.input) + said * (1.0 if tier is None else tier.output)
+    return price * million / 1e6

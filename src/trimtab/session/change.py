@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trimtab.counting.baseline import Usage, usage_of
+from trimtab.counting.usage import Usage, usage_of
 from trimtab.errors import ConfigurationError
 from trimtab.session.add import cut_down, eviction, make_room
 from trimtab.session.calibration import Calibration

@@ -1,0 +1,141 @@
+"""Requests of a gateway for OpenTelemetry: a span and numbers each, beside what the library tells of its fit.
+
+A fit writes its own numbers on the span that is current, so one that is made within a request stands on the
+span of that.
+"""
+# What is missing is said before it is imported.
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from trimtab._shared.lazy import package_of
+
+package_of("otel", package="opentelemetry.trace", needed_by="trimtab serve --otel")
+
+from opentelemetry import metrics, propagate, trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from trimtab.integrations.otel import GEN_AI_MODEL, instrument
+
+if TYPE_CHECKING:
+    from opentelemetry.util.types import AttributeValue
+
+    from trimtab._shared.observers import Observer
+    from trimtab.gateway.headers import Headers
+    from trimtab.gateway.record import Record
+
+ID = "trimtab.gateway.request_id"
+API = "trimtab.gateway.api"
+FORM = "trimtab.gateway.form"
+UPSTREAM = "trimtab.gateway.upstream"
+CONVERSATION = "trimtab.gateway.conversation"
+END = "trimtab.gateway.end"
+DOLLARS = "trimtab.gateway.dollars"
+FIT_SECONDS = "trimtab.gateway.fit_duration"
+FIRST_SECONDS = "trimtab.gateway.first_byte_duration"
+SECONDS = "trimtab.gateway.duration"
+METHOD, STATUS = "http.request.method", "http.response.status_code"
+BILLED, READ, SAID = (
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.output_tokens",
+)
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH")
+"""Those of the conventions; others are named by clients, and called "_OTHER"."""
+_SECOND_BOUNDS = [0.005, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
+"""From a request that is refused here to a long answer."""
+
+
+class Spans:
+    """Sends each request to OpenTelemetry, by the providers of the process."""
+
+    def __init__(self) -> None:
+        meter = metrics.get_meter("trimtab", version("trimtab"))
+        self._tracer = trace.get_tracer("trimtab", version("trimtab"))
+        self._seconds = meter.create_histogram(
+            SECONDS,
+            unit="s",
+            description="Time of a request, to the end of its answer",
+            explicit_bucket_boundaries_advisory=_SECOND_BOUNDS,
+        )
+        self._dollars = meter.create_counter(
+            DOLLARS, unit="{dollar}", description="What answers say was billed, by list prices"
+        )
+        self._observer: Observer | None = None
+
+    def begin(self) -> None:
+        """Tell of fits, too, while the gateway lives."""
+        self._observer = instrument()
+
+    def end(self) -> None:
+        """Tell of no more fits."""
+        if self._observer is not None:
+            self._observer.remove()
+
+    @contextmanager
+    def request(self, headers: Headers, record: Record) -> Iterator[None]:
+        """Make the span of a request, below the one that its client names in the headers.
+
+        Args:
+            headers: With names in small letters; the upstream gets them as they are.
+            record: What the log will tell of it.
+        """
+        told = propagate.get_global_textmap().fields  # a propagator needs no key of a client
+        carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+        parent = propagate.extract({name: carrier[name] for name in told & carrier.keys()})
+        method = record.method if record.method in _METHODS else "HTTP"
+        with self._tracer.start_as_current_span(
+            method, parent, SpanKind.SERVER, record_exception=False, set_status_on_exception=False
+        ) as span:
+            try:
+                yield
+            finally:
+                end = record.end.partition(":")[0]
+                shared = _shared(record, end)
+                self._seconds.record(record.since() / 1000, shared)
+                if record.dollars is not None:
+                    self._dollars.add(record.dollars, shared)
+                if span.is_recording():
+                    span.update_name(f"{method} {record.form}".strip())
+                    span.set_attributes({**shared, **_own(record)})
+                    if record.status >= 500 or end in ("failed", "upstream_failed"):
+                        span.set_status(Status(StatusCode.ERROR, end))
+
+
+def _shared(record: Record, end: str) -> dict[str, AttributeValue]:
+    """List what metrics have, too: words of ours and of the operator, and no name that a client chooses."""
+    return {
+        METHOD: record.method if record.method in _METHODS else "_OTHER",
+        STATUS: record.status,
+        API: record.api,
+        FORM: record.form,
+        UPSTREAM: record.upstream,
+        END: end,
+    }
+
+
+def _own(record: Record) -> dict[str, AttributeValue]:
+    """List what a span alone has."""
+    parts = record.parts
+    known: dict[str, AttributeValue | None] = {
+        ID: record.id,
+        CONVERSATION: record.conversation or None,
+        GEN_AI_MODEL: record.model,
+        BILLED: record.billed,
+        READ: None if parts is None else parts.read_tokens,
+        SAID: None if parts is None else parts.output_tokens,
+        DOLLARS: record.dollars,
+        FIT_SECONDS: None if record.fit_ms is None else record.fit_ms / 1000,
+        FIRST_SECONDS: None if record.first_ms is None else record.first_ms / 1000,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def is_set_up() -> bool:
+    """Tell whether anybody made providers for this process: without, all that is sent is lost."""
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
