@@ -177,6 +177,23 @@ def test_a_place_that_cannot_be_written_stops_no_request(tmp_path: Path) -> None
     assert 0 < len(behind.seen[0].data["messages"]) < 81
 
 
+def test_a_file_that_was_taken_away_is_made_anew(tmp_path: Path) -> None:
+    """While a request is in progress; what it taught, and all that follows, is in the new one."""
+    place = f"sqlite:///{tmp_path / 'learned.db'}"
+    usage = json.dumps({"usage": {"prompt_tokens": 900, "completion_tokens": 1}}).encode()
+
+    def answer(one: Seen) -> tuple[int, dict[str, str], bytes]:
+        if b"hello b" in one.body:
+            for path in tmp_path.iterdir():
+                path.unlink()
+        return 200, {}, usage
+
+    with recorder(answer) as behind:
+        told = _in_process(behind, place, [_chat("a"), _chat("b"), _chat("c"), _chat("c", 3)])
+    assert [one for one in told if b"learned=no" in one] == []
+    assert len(_rows(place)) == 2
+
+
 CHAT = "/v1/chat/completions"
 
 

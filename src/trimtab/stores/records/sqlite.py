@@ -6,12 +6,12 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from threading import Lock
 from typing import TypeVar
 
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, StoreUnavailableError
 from trimtab.stores.records.base import WAIT_SECONDS, Bounds, Records
-from trimtab.stores.sqlite import store_error
+from trimtab.stores.sqlite import identity_of, store_error
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ _INDEX = "CREATE INDEX IF NOT EXISTS trimtab_records_saved ON trimtab_records (s
 
 
 class SQLiteRecords(Records):
-    """Keeps records in one file. Each call has a connection of its own, so threads and forks share none.
+    """Keeps records in one file.
 
     Args:
         path: The file.
@@ -37,7 +37,10 @@ class SQLiteRecords(Records):
         if path == ":memory:":
             raise ConfigurationError("processes share no records in memory: name a file, such as learned.db")
         self._path, self._bounds = os.path.abspath(path), bounds
-        self._is_made = False
+        self._lock = Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._opened: tuple[int, tuple[int, int] | None] = 0, None
+        """In which process, and which file."""
 
     @property
     def place(self) -> str:
@@ -78,19 +81,46 @@ class SQLiteRecords(Records):
         return self._run(work)
 
     def close(self) -> None:
-        """Nothing is open between two calls."""
+        with self._lock:
+            self._let_go()
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a transaction on the connection of this process, which threads take in turn."""
+        if not self._lock.acquire(timeout=WAIT_SECONDS):
+            raise StoreUnavailableError(f"the database {self._path} is busy with others. Ask again")
         try:
-            with closing(sqlite3.connect(self._path, timeout=WAIT_SECONDS, isolation_level=None)) as one:
-                if not self._is_made:
-                    one.execute("PRAGMA journal_mode = WAL")
-                    one.execute(_TABLE)
-                    one.execute(_INDEX)
-                one.execute("PRAGMA synchronous = OFF")  # what a power cut takes is learned again
-                answer = work(one)
-                self._is_made = True
-                return answer
+            return work(self._open())
         except sqlite3.Error as error:
-            self._is_made = False  # somebody may have taken the file away
+            self._let_go()
             raise store_error(error, self._path) from error
+        finally:
+            self._lock.release()
+
+    def _open(self) -> sqlite3.Connection:
+        """Return the connection; a new one in a forked process, and where another file stands at the path."""
+        found, self._connection = self._connection, None
+        if found is not None and self._opened == (os.getpid(), identity_of(self._path)):
+            self._connection = found
+            return found
+        if found is not None:
+            _ABANDONED.append(found)  # to close it would take away the log of the file that is there now
+        one = sqlite3.connect(self._path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            one.execute("PRAGMA journal_mode = WAL")
+            one.execute("PRAGMA synchronous = OFF")  # what a power cut takes is learned again
+            one.execute(_TABLE)
+            one.execute(_INDEX)
+        except BaseException:
+            one.close()
+            raise
+        self._connection, self._opened = one, (os.getpid(), identity_of(self._path))
+        return one
+
+    def _let_go(self) -> None:
+        found, self._connection = self._connection, None
+        if found is not None:
+            found.close()
+
+
+_ABANDONED: list[sqlite3.Connection] = []
+"""Connections that are not closed: their file, or their process, is another's now."""

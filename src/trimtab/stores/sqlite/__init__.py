@@ -337,7 +337,7 @@ class SQLiteStore(Forked, ThreadedStore):
     def _open(self) -> sqlite3.Connection:
         if self._lost is not None:
             raise StoreError(f"this store in memory {self._lost}, and its sessions are lost: make a new one")
-        if self._connection is not None and self._file != _identity(self._path):
+        if self._connection is not None and self._file != identity_of(self._path):
             # Not closed: that would take away the log of a file that stands in its place now.
             _ABANDONED.append(self._connection)
             self._connection = None
@@ -345,7 +345,7 @@ class SQLiteStore(Forked, ThreadedStore):
                 f"the file {self._path} was moved, deleted or replaced while it was open. Nothing was"
                 " stored; the next call opens the current file"
             )
-        if _identity(self._path) in _HELD_BY_PARENT:
+        if identity_of(self._path) in _HELD_BY_PARENT:
             raise StoreError(
                 f"this process was forked while another thread was busy with {self._path} for longer than"
                 f" {self._busy_seconds:g} seconds, and cannot use that file. Fork when no session is in"
@@ -360,7 +360,7 @@ class SQLiteStore(Forked, ThreadedStore):
             except BaseException:
                 connection.close()
                 raise
-            self._connection, self._file = connection, _identity(self._path)
+            self._connection, self._file = connection, identity_of(self._path)
         return self._connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -457,7 +457,7 @@ def _check_path(path: Any) -> str:
     return os.path.abspath(text)
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def identity_of(path: str, /) -> tuple[int, int] | None:
     """Tell which file stands at a path; None for one in memory, and where there is none."""
     try:
         found = os.stat(path)
