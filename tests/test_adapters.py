@@ -412,3 +412,20 @@ def test_a_client_that_learns_from_bills_estimates_such_a_model_too(without_tekk
     assert sent.fitted is not None
     assert any("'trimtab[mistral]'" in note for note in sent.fitted.report.notes)
     assert len(sent.body["messages"]) < len(TALK)
+
+
+@pytest.mark.parametrize("words", [1_100, 1_500, 2_200, 3_000, 3_700])
+@pytest.mark.parametrize("steady", [True, False, 0.9])
+def test_the_newest_turn_stays_where_it_fits_however_large_it_is(steady: bool | float, words: int) -> None:
+    """Also one larger than what a stride leaves: at each call, all before the question was forgotten."""
+    given: Any = {"retry_overflow": False, "on_fitted": None, "options": {"steady": steady}}
+    bodies = Bodies(8_000, format="openai_chat", **given)
+    turn = [{"role": role, "content": "river " * words} for role in ("user", "assistant")]
+    messages: list[dict[str, str]] = []
+    for call in range(12):
+        messages += [*turn, {"role": "user", "content": f"And number {call}?"}]
+        sent = bodies.fit_body({"model": "gpt-4o", "messages": messages}, model="gpt-4o")
+        assert [one["role"] for one in sent.body["messages"]][-3:] == ["user", "assistant", "user"]
+        assert sent.fitted is not None
+        assert sent.fitted.report.tokens_after <= 8_000
+        messages.append({"role": "assistant", "content": "Yes."})

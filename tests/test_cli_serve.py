@@ -65,6 +65,7 @@ def chat(model: str = "gpt-4o", messages: Any = TALK) -> dict[str, Any]:
         (("--budget", "gpt-*=110%"), "110%"),
         (("--rules", "no-such-file"), "no-such-file"),
         (("--drain", "0"), "above 0"),
+        (("--otel",), "opentelemetry-instrument trimtab serve --otel"),
         (("--max-calls", "0"), "--max-calls"),
         (("--max-body", "9", "--max-bodies", "8"), "max_bodies_bytes"),
         (("--config", "no-such-file"), "no-such-file"),
@@ -129,6 +130,15 @@ def test_options_fit_limit_and_route(tmp_path: Path) -> None:
     assert sent[0] == fit(chat(), 1_000, rules=shown).messages[0]
     assert [one.target for one in other.seen] == ["/v1/chat/completions"]
     assert len(other.seen[0].data["messages"]) < len(sent)
+
+
+def test_the_start_says_where_texts_are_seen() -> None:
+    """With `--keep-bodies`, in an address with a secret of its own."""
+    with recorder() as behind, served("--keep-bodies", "--upstream", f"openai={behind.address}") as front:
+        assert front.ask("/v1/chat/completions", chat()).status == 200
+        said = front.end()
+    found = re.search(r"open http://[^/]*(/trimtab/inspect/\S+) for the texts of the last requests", said)
+    assert found is not None, said
 
 
 def test_options_come_from_a_file_and_the_command_line_goes_before(tmp_path: Path) -> None:

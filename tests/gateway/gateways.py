@@ -67,7 +67,7 @@ class Running:
         with self._came:
             while not (found := [one for one in self._lines if request in one]):
                 assert not self._is_over, f"the log ended without a line of {request or 'a request more'}"
-                self._came.wait()
+                assert self._came.wait(300), f"no line of {request or 'a request more'} comes"
             self._lines.remove(found[0])
         line: dict[str, Any] = json.loads(found[0])
         return line
@@ -78,7 +78,7 @@ class Running:
         assert self.process.wait() == 0
         assert self.process.stderr is not None
         with self._came:
-            self._came.wait_for(lambda: self._is_over)
+            assert self._came.wait_for(lambda: self._is_over, 300)
         return "".join(self._lines) + self.process.stderr.read()
 
     def connect(self, timeout: float = 300) -> http.client.HTTPConnection:

@@ -76,10 +76,11 @@ def _biller(factor: float) -> Callable[[Seen], tuple[int, dict[str, str], bytes]
 
 
 def _ask(front: Running, steps: int) -> dict[str, Any]:
-    """Ask, and wait for the line of the request: it is written once what was billed is learned."""
+    """Ask; gives the line of the request, which is written once what was billed is learned."""
     body = {"model": CLAUDE, "max_tokens": 9, "messages": _agent(steps)}
-    assert front.ask(PATH, body, {"x-api-key": KEY}).status == 200
-    return front.line()
+    answer = front.ask(PATH, body, {"x-api-key": KEY})
+    assert answer.status == 200
+    return answer.line
 
 
 @pytest.mark.parametrize("kind", PLACES)

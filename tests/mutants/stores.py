@@ -266,7 +266,7 @@ STORES = (
             "            raise store_error(error, self._path) from error\n",
             "            raise\n",
         ),
-        ("SQLiteStore._open", "self._file != _identity(self._path):", "False:"),
+        ("SQLiteStore._open", "self._file != identity_of(self._path):", "False:"),
         (
             "SQLiteStore._open",
             "            self._connection = None\n            raise StoreError(",

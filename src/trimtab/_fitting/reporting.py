@@ -121,7 +121,7 @@ def tally_of(outcome: AnyOutcome, marks: Marks) -> Tally:
     """Add up what became of the messages, as the report has it."""
     decisions: Sequence[FitOutcome | BlockDecision] = outcome.decisions
     rows = _rows(outcome, lambda: None, marks)
-    kept = [_staying(one, own) for one, own in zip(decisions, rows, strict=True)]
+    kept = [_count_kept(one, own) for one, own in zip(decisions, rows, strict=True)]
     reasons = Counter[str]()
     for own in rows:
         reasons.update(own.reason_counts())
@@ -258,7 +258,7 @@ def _block(decision: FitOutcome | BlockDecision, rows: Rows, beside_tokens: int)
     portion, settled = decision.portion, decision.settled
     if portion.stored is not None and portion.sizes.fixed.shown is None:
         beside_tokens -= rows.rules_tokens  # a row of this block, which was settled beside all blocks
-    kept, changed = _staying(decision, rows), len(rows.changed)
+    kept, changed = _count_kept(decision, rows), len(rows.changed)
     return BlockReport(
         name=portion.name,
         limit_tokens=decision.limit_tokens - beside_tokens,
@@ -278,7 +278,7 @@ def _block(decision: FitOutcome | BlockDecision, rows: Rows, beside_tokens: int)
     )
 
 
-def _staying(decision: FitOutcome | BlockDecision, rows: Rows) -> int:
+def _count_kept(decision: FitOutcome | BlockDecision, rows: Rows) -> int:
     """Count the caller's messages that come out of a block."""
     inserted = decision.portion.lead + len(decision.settled.insertions)
     return rows.staying_messages(len(decision.entries()) - inserted)

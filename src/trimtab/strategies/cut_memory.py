@@ -16,6 +16,8 @@ became of it first."""
 
 _CLAMP = ClampResults(max_ratio=0.25)
 _WINDOW = SlidingWindow()
+_PARTS = (1.0, 0.5, 0.25, 0.0)
+"""Of a stride, the first that leaves enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class HeldCut:
             return replace(clamped, edits=edits, fits=True)
         left = request.after(replace(clamped, edits=edits, planned_cut=plan))
         if not plan or _WINDOW.evict(left).cut != plan:
-            plan = _next_cut(left, round((1 - self.target_ratio) * request.constant_limit_tokens))
+            plan = _next_cut(left, self.target_ratio, request.constant_limit_tokens)
         # Units were told apart where a cut may fall: these are what stays.
         return replace(
             clamped, cut=None, kept=list(request.told_units), edits=edits, fits=False, planned_cut=plan
@@ -62,15 +64,21 @@ class HeldCut:
         return Edit(index=edit.index, texts=texts)
 
 
-def _next_cut(request: EvictionRequest, stride_tokens: int) -> int:
+def _next_cut(request: EvictionRequest, target_ratio: float, limit_tokens: int) -> int:
     """Say where to cut a stride further; 0: nowhere.
 
     Where a result that had to be cut is in view, one unit is as large as a stride: what it takes along when
-    it leaves is room that nobody uses, and a shorter stride makes up for it (design/029).
+    it leaves is room that nobody uses, and a shorter stride makes up for it (design/029). So it is where a
+    turn is larger than what a stride leaves: to keep less than half of that would forget a turn that fits.
     """
+    stride_tokens = round((1 - target_ratio) * limit_tokens)
     if any(index >= request.planned_cut for index in request.edits):
         stride_tokens = stride_tokens * 3 // 4
-    further = _WINDOW.evict(request.within(request.limit_tokens - stride_tokens))
+    scarce = _WINDOW.evict(request.within(round(target_ratio * limit_tokens / 2)))
+    for part in _PARTS:
+        further = _WINDOW.evict(request.within(request.limit_tokens - round(part * stride_tokens)))
+        if not scarce.fits or further.cut != scarce.cut:
+            break
     return further.cut or 0 if further.fits else 0
 
 
