@@ -8,7 +8,7 @@ span of that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -78,7 +78,7 @@ class Spans:
             self._observer.remove()
 
     @contextmanager
-    def request(self, headers: Headers, record: Record) -> Iterator[None]:
+    def request(self, headers: Headers, record: Record) -> Generator[None]:
         """Make the span of a request, below the one that its client names in the headers.
 
         Args:
