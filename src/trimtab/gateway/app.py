@@ -122,7 +122,7 @@ class Gateway:
         guard = self._rooms.guard
         path, token = guard.target(scope["raw_path"])
         if path == b"/health" or path == b"/ready":  # whoever asks needs no token for that
-            return self._state(is_ready=path == b"/health" or not (self.is_draining or self._is_full))
+            return self._state(is_ready=path == b"/health" or self._is_ready)
         if path not in (b"/metrics", b"/trimtab") and not path.startswith(b"/trimtab/"):
             return None
         refusal = guard.refuse(scope["headers"], path, token)
@@ -151,6 +151,10 @@ class Gateway:
     @property
     def _is_full(self) -> bool:
         return self._calls >= self.limits.max_calls
+
+    @property
+    def _is_ready(self) -> bool:
+        return not (self.is_draining or self._is_full or self._rooms.held.is_full)
 
     async def _exchange(self, scope: Any, receive: Any, send: Any) -> None:
         one = Exchange(scope, receive, send, self._rooms, is_full=self._is_full)

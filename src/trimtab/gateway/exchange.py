@@ -316,7 +316,6 @@ class Exchange:
             async with asyncio.timeout(self._limits.body_seconds):
                 if length.isdigit() and int(length) > most:
                     raise self._error(413, f"the body has more than {most:,} bytes", "too_large")
-                self._hold(int(length) if length.isdigit() else 0)
                 async for part in self._parts():
                     parts.append(part)
                     if self.record.body_bytes > most:
