@@ -111,8 +111,6 @@ class Gateway:
                 self._rooms.fits.close()
                 if self._spans is not None:
                     self._spans.end()
-            elif self._spans is not None:
-                self._spans.begin()
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return
@@ -211,12 +209,13 @@ def make_app(
         keep_bodies: Whether the last requests are kept in memory, texts and all, as far as `limits` says. An
             inspector shows them to who knows its address, `inspect_path` of the application. Needs the extra
             `inspect`.
-        otel: Whether each request is a span of the OpenTelemetry of the process, with metrics. Needs the
-            extra `otel`.
+        otel: Whether each request is a span of the OpenTelemetry of the process, with metrics; its providers
+            are set before. Needs the extra `otel`.
         options: `rules`, `compact` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: A budget, a key, a place or an option is invalid, or the token is too short.
+        ConfigurationError: A budget, a key, a place or an option is invalid, the token is too short, or
+            OpenTelemetry is not set up.
         MissingExtraError: The client of `share` is not installed.
     """
     limits, named = Limits() if limits is None else limits, Keys(keys or {})
