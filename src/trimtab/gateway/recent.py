@@ -34,7 +34,7 @@ def blocks_of(content: bytes, /) -> Sequence[int]:
 def _end_of(count: int) -> int:
     """Return how many bytes the first blocks have."""
     doubled, rest = divmod(count, BLOCKS_OF_A_SIZE)
-    return BLOCK_BYTES * (BLOCKS_OF_A_SIZE * (2**doubled - 1) + rest * 2**doubled)
+    return BLOCK_BYTES * (BLOCKS_OF_A_SIZE * ((1 << doubled) - 1) + (rest << doubled))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
