@@ -248,7 +248,7 @@ def _number(report: Mapping[str, Any], dotted: str) -> int | None:
 
 def _whole(value: object, key: str, *, least: int) -> int:
     whole = whole_of(value)
-    if whole is None or not least <= whole <= MOST_TOKENS:
+    if whole is None or whole < least or whole > MOST_TOKENS:
         raise ConfigurationError(
             f"{key} must be a whole number of tokens, {least} or more and {MOST_TOKENS:,} at the most, not"
             f" {value!r:.80}"

@@ -156,7 +156,7 @@ class Desk:
             return self._opened[0]
         collection, number = self._collection, int(request.path_params["number"])
 
-        def opened() -> Inspector:
+        def make() -> Inspector:
             named = {one: name for name, one in self._numbers.items()}
             if number not in named:  # it is newer than the list, or not there any more
                 named = {one: item.name for one, item in self._numbers_of(collection)}
@@ -165,7 +165,7 @@ class Desk:
             subject = collection.open(named[number])
             return Inspector(subject, token=self._token, base=f"/of/{number}", collection=collection)
 
-        return keep(self._opened, number, opened, most=MOST_OPENED)
+        return keep(self._opened, number, make, most=MOST_OPENED)
 
     def _numbers_of(self, collection: Collection) -> list[tuple[int, Item]]:
         """List all items with the numbers that addresses have for them."""
