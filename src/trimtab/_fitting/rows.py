@@ -173,7 +173,7 @@ class Rows(Lazy[MessageRow], LiveRows):
     def reason_counts(self) -> Counter[str]:
         """Count the messages that went or changed by why; makes no rows."""
         reasons, stays = self._reasons(), self._sizes_after()
-        found = Counter([reasons.get(at, self._settled.reason) for at in self.changed if at in stays])
+        found = Counter[str](reasons.get(at, self._settled.reason) for at in self.changed if at in stays)
         told = [reason for at, reason in reasons.items() if at not in stays and 0 <= at < len(self)]
         found.update(told)
         found[self._settled.reason] += len(self) - len(stays) - len(told)
