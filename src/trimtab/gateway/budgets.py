@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Self
-from urllib.parse import unquote
 
 from trimtab.errors import ConfigurationError
-from trimtab.formats.api_paths import plain_path
 
 _ROUTE, _KEY = "route:", "key:"
 
@@ -21,7 +19,7 @@ class Selector:
     models: str = "*"
     """The name of a model, or a pattern."""
     route: str = ""
-    """What their path begins with, up to a slash or a colon; may be a pattern. "": any."""
+    """What the path that is sent begins with, up to a slash or a colon; may be a pattern. "": any."""
     key: str = ""
     """The name of their key; "": any."""
 
@@ -53,15 +51,16 @@ class Selector:
             )
         return cls(**given)
 
-    def takes(self, model: str, path: str, key: str) -> bool:
+    def takes(self, model: str, paths: Collection[str], key: str) -> bool:
         """Tell whether a request is one of these.
 
         Args:
             model: Whom it asks.
-            path: As `plain_path` writes it.
+            paths: The path that it is sent to, as routes may name it (`Upstreams.paths`).
             key: The name of its key; "": it has none that is named.
         """
-        return self.key in ("", key) and fnmatchcase(model, self.models) and self._has(path)
+        is_asked = self.key in ("", key) and fnmatchcase(model, self.models)
+        return is_asked and (not self.route or any(map(self._has, paths)))
 
     def _has(self, path: str) -> bool:
         route = self.route.rstrip("/")
@@ -103,15 +102,13 @@ class Selectors:
         """The names of keys in them."""
         return [one.key for one, _ in self._known if one.key]
 
-    def find(self, model: str | None, target: bytes, key: str) -> str:
+    def find(self, model: str | None, paths: Callable[[str | None], Collection[str]], key: str) -> str:
         """Return the words of the selector for a request.
 
         Args:
             model: Whom it asks.
-            target: Its path and query, as it came.
+            paths: Lists how routes may name the path that it is sent to, by whom it asks.
             key: The name of its key.
         """
-        path = ""
-        if self._reads_paths:
-            path = plain_path(unquote(target.partition(b"?")[0].decode("latin-1")))
-        return next(words for one, words in self._known if one.takes(model or "", path, key))
+        sent_to = paths(model) if self._reads_paths else ()
+        return next(words for one, words in self._known if one.takes(model or "", sent_to, key))
