@@ -8,8 +8,11 @@ from fnmatch import fnmatchcase
 from typing import Self
 
 from trimtab.errors import ConfigurationError
+from trimtab.formats.api_paths import plain_path
 
 _ROUTE, _KEY = "route:", "key:"
+_WILD = frozenset("*?[")
+"""What makes a pattern of a name (`fnmatch`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,8 @@ class Selector:
                 f"route:{given['route']:.200} must begin with a slash, such as route:/v1/messages",
                 argument="budgets",
             )
+        if "route" in given:
+            given["route"] = plain_path(given["route"])
         return cls(**given)
 
     def takes(self, model: str, paths: Collection[str], key: str) -> bool:
@@ -63,9 +68,8 @@ class Selector:
         return is_asked and (not self.route or any(map(self._has, paths)))
 
     def _has(self, path: str) -> bool:
-        route = self.route.rstrip("/")
         # The count of a request has a path below its own, or another verb: /v1/messages/count_tokens.
-        return not route or any(fnmatchcase(path, route + end) for end in ("", "/*", ":*"))
+        return any(fnmatchcase(path, self.route + end) for end in ("", "/*", ":*"))
 
     @property
     def rank(self) -> tuple[bool, int, bool, int]:
@@ -73,7 +77,8 @@ class Selector:
 
         Of models the longest pattern says most, and a name says all.
         """
-        return not self.key, -len(self.route), "*" in self.models, -len(self.models)
+        is_pattern = not _WILD.isdisjoint(self.models)
+        return not self.key, -len(self.route), is_pattern, -len(self.models)
 
 
 class Selectors:

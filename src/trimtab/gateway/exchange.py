@@ -174,7 +174,9 @@ class Exchange:
         query: bytes = scope["query_string"]
         self._target = self._path + (b"?" + query if query else b"")
         self.record = Record(method=self._method, path=self._guard.log_path(self._path))
-        self._key = keys.find(self._headers, self._target)
+        names = keys.find(self._headers, self._target)
+        self._key = next(iter(names), "")
+        self._has_two_keys = len(names) > 1
         self._api, self._call = self._read_paths()
         self._body_read = asyncio.Event()
         self._held_bytes = 0
@@ -239,6 +241,9 @@ class Exchange:
         if refusal is not None:
             self._is_last = True
             raise self._error(*refusal)
+        if self._has_two_keys:
+            why = "the request has two keys that are known here, and which one counts is not: send one"
+            raise self._error(400, why, "two_keys")
         if value_of(self._headers, b"upgrade"):
             # 426 is what has clients of Responses over WebSocket fall back to plain requests at once.
             self._is_last = True
