@@ -333,6 +333,10 @@ class Fits:
                 by.recall.keep()
         return billed
 
+    def memory_trouble(self) -> str:
+        """Say why what several processes learn cannot be had; "": it can, or this one learns alone."""
+        return "" if self._memory is None else self._memory.trouble()
+
     def close(self) -> None:
         """Close what is open of the memory."""
         if self._memory is not None:
