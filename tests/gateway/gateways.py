@@ -28,7 +28,7 @@ app = make_app(
 serve(app, ready=lambda address: print(address, app.inspect_path, flush=True))
 """
 APIS = ("openai", "anthropic", "gemini")
-PATIENCE = {"connect_seconds": 300, "header_seconds": 300, "stall_seconds": 300}
+PATIENCE = {"connect_seconds": 300, "header_seconds": 300, "stall_seconds": 300, "share_seconds": 60}
 """Limits of time that a busy machine reaches by itself; a test gives those that it is about."""
 
 

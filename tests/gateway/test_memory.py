@@ -22,7 +22,7 @@ from tests.gateway.gateways import Recorder, Running, Seen, gateway, recorder, t
 from tests.servers import make_redis, redis_server
 from trimtab.counting import measure
 from trimtab.errors import ConfigurationError
-from trimtab.gateway import Upstream, make_app
+from trimtab.gateway import Limits, Upstream, make_app
 
 PATH, CLAUDE, KEY = "/v1/messages", "claude-sonnet-4-5", "sk-of-somebody-4c1d"
 DATA, SAVED = "trimtab:{records}:data", "trimtab:{records}:saved"
@@ -228,7 +228,9 @@ def _in_process(
     behind: Recorder, place: str, bodies: list[Any], keys: tuple[str, ...] = ("key-a",), **options: Any
 ) -> list[bytes]:
     """Ask a gateway of this process one after another; gives the reports."""
-    app = make_app([Upstream(api="openai", url=behind.address)], budgets={"*": 2_000}, share=place, **options)
+    upstreams = [Upstream(api="openai", url=behind.address)]
+    options = {"limits": Limits(share_seconds=60), **options}  # a busy machine is no place that is down
+    app = make_app(upstreams, budgets={"*": 2_000}, share=place, **options)
 
     async def ask(body: Any, key: str) -> bytes:
         raw = json.dumps(body).encode()

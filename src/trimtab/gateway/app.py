@@ -231,7 +231,7 @@ def make_app(
         learns=learn,
         max_bytes=limits.max_body_bytes,
         options=options,
-        memory=None if share is None else Memory(open_records(share)),
+        memory=None if share is None else Memory(open_records(share, wait_seconds=limits.share_seconds)),
         secret=None if share is None else secret_of(token),
     )
     for key in (*fits.selectors.keys, *(one.key for one in servers)):

@@ -137,6 +137,7 @@ class Limits:
             body that it has begun.
         idle_seconds: How long a connection without a request stays open.
         drain_seconds: How long answers in progress may go on once the gateway is to end.
+        share_seconds: How long the place that several processes share may take; a request goes on without it.
         max_kept_calls: Requests whose texts are kept, if they are: the last ones.
         max_kept_bytes: About how much memory they may take together; one that takes more is not kept.
 
@@ -170,6 +171,8 @@ class Limits:
     """How long a connection without a request stays open."""
     drain_seconds: float = 30
     """How long answers in progress may go on once the gateway is to end."""
+    share_seconds: float = 0.5
+    """How long the place that several processes share may take; a request goes on without it."""
     max_kept_calls: int = 100
     """Requests whose texts are kept, if they are: the last ones."""
     max_kept_bytes: int = 32 * 2**20

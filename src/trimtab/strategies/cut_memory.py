@@ -75,10 +75,9 @@ def _next_cut(request: EvictionRequest, target_ratio: float, limit_tokens: int) 
     if any(index >= request.planned_cut for index in request.edits):
         stride_tokens = stride_tokens * 3 // 4
     scarce = _WINDOW.evict(request.within(round(target_ratio * limit_tokens / 2)))
-    for part in _PARTS:
-        further = _WINDOW.evict(request.within(request.limit_tokens - round(part * stride_tokens)))
-        if not scarce.fits or further.cut != scarce.cut:
-            break
+    strides = (round(part * stride_tokens) for part in _PARTS)
+    cuts = (_WINDOW.evict(request.within(request.limit_tokens - stride)) for stride in strides)
+    further = next((found for found in cuts if not scarce.fits or found.cut != scarce.cut), scarce)
     return further.cut or 0 if further.fits else 0
 
 

@@ -18,10 +18,8 @@ class Bounds(NamedTuple):
     """Of more, those are forgotten that were saved first."""
     kept_seconds: int = 86_400
     """After the last time a record was saved."""
-
-
-WAIT_SECONDS = 0.5
-"""For a connection, an answer, or a lock: whoever asks goes on without."""
+    wait_seconds: float = 0.5
+    """For a connection, an answer, or a lock: whoever asks goes on without."""
 
 
 class Records(ABC):

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from trimtab._shared.lazy import package_of
 from trimtab._shared.steps import Steps
-from trimtab.stores.records.base import WAIT_SECONDS, Bounds, Records
+from trimtab.stores.records.base import Bounds, Records
 from trimtab.stores.redis.connections import ClientOptions, Clients
 from trimtab.stores.redis.operations import Command
 
@@ -25,8 +25,8 @@ end
 return found
 """
 _SAVE = """
-local now, kept = tonumber(redis.call('TIME')[1]), tonumber(ARGV[1])
-local many = tonumber(ARGV[2])
+local time, kept, many = redis.call('TIME'), tonumber(ARGV[1]), tonumber(ARGV[2])
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
 local saved = redis.call('ZSCORE', KEYS[2], ARGV[3])
 local there = saved and tonumber(saved) >= now - kept and redis.call('HGET', KEYS[1], ARGV[3])
 if (there or '') ~= ARGV[4] then return 0 end
@@ -67,9 +67,9 @@ class RedisRecords(Records):
         options = ClientOptions(
             cluster=False,
             max_connections=32,
-            pool_timeout_seconds=WAIT_SECONDS,
-            connect_timeout_seconds=WAIT_SECONDS,
-            command_timeout_seconds=WAIT_SECONDS,
+            pool_timeout_seconds=bounds.wait_seconds,
+            connect_timeout_seconds=bounds.wait_seconds,
+            command_timeout_seconds=bounds.wait_seconds,
         )
         self._clients = Clients(url, redis=self._redis, options=options, prepare=_nothing)
 

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TypeVar
 
 from trimtab.errors import ConfigurationError, StoreUnavailableError
-from trimtab.stores.records.base import WAIT_SECONDS, Bounds, Records
+from trimtab.stores.records.base import Bounds, Records
 from trimtab.stores.sqlite import identity_of, store_error
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ class SQLiteRecords(Records):
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run a transaction on the connection of this process, which threads take in turn."""
-        if not self._lock.acquire(timeout=WAIT_SECONDS):
+        if not self._lock.acquire(timeout=self._bounds.wait_seconds):
             raise StoreUnavailableError(f"the database {self._path} is busy with others. Ask again")
         try:
             return work(self._open())
@@ -105,7 +105,12 @@ class SQLiteRecords(Records):
         if found is not None:
             _ABANDONED.append(found)  # to close it would take away the log of the file that is there now
         _make(self._path)
-        one = sqlite3.connect(self._path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+        one = sqlite3.connect(
+            self._path,
+            timeout=self._bounds.wait_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+        )
         try:
             one.execute("PRAGMA journal_mode = WAL")
             one.execute("PRAGMA synchronous = OFF")  # what a power cut takes is learned again
