@@ -109,12 +109,7 @@ class Metrics:
                 place,
                 self._tokens["cache_read"],
             ),
-            *_counter(
-                "tokens_output",
-                "Tokens of answers that were billed.",
-                place,
-                self._tokens["output"],
-            ),
+            *_counter("tokens_output", "Tokens of answers that were billed.", place, self._tokens["output"]),
             *_counter(
                 "dollars",
                 "What answers say was billed, by the list prices of the models.",
