@@ -171,6 +171,24 @@ for model in ("gpt-4o", "gpt-4o", "a-model-of-mine"):
     assert "trimtab: billed $0.320 by list prices, 1 request unknown" in done.stderr.splitlines()
 
 
+def test_the_end_says_what_requests_were_billed_that_pass_as_they_are() -> None:
+    """They go on from messages of the server, are of no conversation here, and cost money all the same."""
+    said = json.dumps({"usage": {"input_tokens": 100_000, "output_tokens": 1_000}}).encode()
+    program = """
+import json, os, urllib.request
+for model in ("gpt-4o", "a-model-of-mine"):
+    body = json.dumps({"model": model, "input": "hi", "previous_response_id": "resp_1"}).encode()
+    url = os.environ["OPENAI_BASE_URL"] + "/responses"
+    urllib.request.urlopen(urllib.request.Request(url, body, {"Content-Type": "application/json"})).read()
+"""
+    with recorder(lambda seen: (200, {}, said)) as behind:
+        done = wrap(python(program), variables(behind.address), "--budget", "8k")
+    assert done.stderr.splitlines() == [
+        "trimtab: 2 requests came through the gateway",
+        "trimtab: billed $0.260 by list prices, 1 request unknown",
+    ]
+
+
 SHOW = """
 import json, os
 told = os.environ.items()

@@ -128,3 +128,9 @@ def test_a_bill_costs_what_the_price_list_says(model: str, parts: BilledParts, m
 def test_a_bill_without_a_price_has_no_dollars() -> None:
     """Of a model nobody knows."""
     assert dollars_of(BilledParts(100), "gpt-9") is None
+
+
+def test_what_a_cache_served_and_stored_is_a_part_of_the_input() -> None:
+    """Whatever a server says: 50 of 5 tokens are 5."""
+    served = parts_of({"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 50}})
+    assert (served.input_tokens, served.read_tokens, served.base_tokens) == (5, 5, 0)

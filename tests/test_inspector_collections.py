@@ -109,6 +109,32 @@ def test_a_new_one_shifts_no_address() -> None:
     assert '<span class="what">bob</span>' in client.get(bob).text
 
 
+def test_the_address_of_one_that_is_gone_is_nobodys() -> None:
+    """Its name is forgotten, and its number is not given to another; one that is open stays so."""
+    here = ["a", "b"]
+    opened: list[str] = []
+
+    def open(name: str) -> Subject:
+        opened.append(name)
+        return _subject(name)
+
+    collection = Collection(
+        name="chats", items=lambda: [Item(name=name, said="", messages=6) for name in here], open=open
+    )
+    client = _client(collection=collection)
+    assert [client.get(path).status_code for path in ("/", "/of/0/", "/of/1/")] == [200] * 3
+    here[:] = ["c"]
+    assert client.get("/named/c").headers["location"] == "/of/2/"
+    assert client.get("/of/1/").status_code == 200
+    for number in range(2, 30):  # as many as push those out that are open
+        here[:] = [f"new-{number}"]
+        assert client.get("/").status_code == 200
+        assert client.get(f"/of/{number + 1}/").status_code == 200
+    before = len(opened)
+    assert [client.get(f"/of/{number}/").status_code for number in (0, 1, 2, 99)] == [404] * 4
+    assert len(opened) == before
+
+
 def test_of_many_only_those_of_a_page_are_described() -> None:
     """What is asked of a store is bounded by what is shown."""
     asked = list[str]()

@@ -692,3 +692,12 @@ class Index:
 def test_input_tokens_are_a_whole_number_of_any_make() -> None:
     """What has `__index__` is one."""
     assert usage_of(Index()) == usage_of(90)
+
+
+@pytest.mark.parametrize("tokens", [10**9 + 1, 10**400, 1e308])
+def test_a_bill_that_cannot_be_is_refused(tokens: float) -> None:
+    """A sum with such a number would be of nothing else, and infinite as a float."""
+    assert usage_of({"prompt_tokens": 10**9, "completion_tokens": 1}) == (10**9, 1)
+    for usage in ({"prompt_tokens": tokens}, {"prompt_tokens": 5, "completion_tokens": tokens}):
+        with pytest.raises(ConfigurationError, match=r"1,000,000,000 at the most"):
+            usage_of(usage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import subprocess
@@ -262,6 +263,37 @@ def recorder(answer: Callable[[Seen], Reply] | None = None) -> Iterator[Recorder
 
     with loopback(Writing) as state.address:
         yield state
+
+
+async def end_app(app: Any) -> None:
+    """End a gateway as a server does: its connections are closed."""
+    said: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "lifespan.shutdown"}
+
+    async def send(message: dict[str, Any]) -> None:
+        said.append(message)
+
+    await app({"type": "lifespan"}, receive, send)
+
+
+async def ask_app(app: Any, body: bytes) -> list[dict[str, Any]]:
+    """Ask a gateway as a server does; gives what it sends."""
+    headers = [(b"host", b"127.0.0.1"), (b"authorization", b"Bearer sk-1"), (b"accept-encoding", b"gzip")]
+    headers += [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    path = b"/v1/chat/completions"
+    scope = {"type": "http", "method": "POST", "raw_path": path, "query_string": b"", "headers": headers}
+    waiting, sent = [{"type": "http.request", "body": body}], list[dict[str, Any]]()
+
+    async def receive() -> dict[str, Any]:
+        return waiting.pop() if waiting else await asyncio.get_running_loop().create_future()
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    return sent
 
 
 def talk(turns: int, *, words: int = 20) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 from tests.gateway.gateways import run
@@ -39,6 +40,20 @@ def test_what_runs_has_no_sources_and_is_not_root() -> None:
     assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", user)
     copied = [name for word, rest in build if word == "COPY" for name in rest.split()[:-1]]
     assert [name for name in copied if not (ROOT / name).exists()] == []
+
+
+def test_extras_of_the_image_and_of_its_page_are_those_of_the_package() -> None:
+    """What is installed can be chosen, and each option that needs more has its row."""
+    (said,) = [rest for word, rest in instructions() if word == "ARG"]
+    name, _, usual = said.partition("=")
+    (install,) = [rest for word, rest in instructions() if word == "RUN" and "pip install" in rest]
+    assert install.endswith(f'".[${{{name}}}]"')
+    page = (ROOT / "docs/guides/many-gateways.md").read_text(encoding="utf-8")
+    (more,) = re.findall(rf"--build-arg {name}=(\S+)", page)
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(usual.split(",")) < set(more.split(",")) < set(known)
+    rows = dict(re.findall(r"\| `(--[a-z-]+)[^`]*` \| `([a-z]+)`", page))
+    assert rows == {"--share": "redis", "--keep-bodies": "inspect", "--otel": "otel"}
 
 
 def test_its_command_needs_a_token_is_healthy_and_ends_by_sigterm() -> None:

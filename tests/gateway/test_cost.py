@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.complexity.counting_machine import operations_of
-from tests.gateway.gateways import Reply, Seen, recorder, talk
+from tests.gateway.gateways import Reply, Seen, ask_app, end_app, recorder, talk
 from trimtab.gateway import Upstream, make_app
 
 
@@ -20,37 +20,6 @@ def _billed(seen: Seen) -> Reply:
         {},
         b'{"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":9}}' % (len(seen.body) // 4),
     )
-
-
-async def _end(app: Any) -> None:
-    """End a gateway as a server does: its connections are closed."""
-    said: list[Any] = []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "lifespan.shutdown"}
-
-    async def send(message: dict[str, Any]) -> None:
-        said.append(message)
-
-    await app({"type": "lifespan"}, receive, send)
-
-
-async def _ask(app: Any, body: bytes) -> list[dict[str, Any]]:
-    """Ask a gateway as a server does; gives what it sends."""
-    headers = [(b"host", b"127.0.0.1"), (b"authorization", b"Bearer sk-1"), (b"accept-encoding", b"gzip")]
-    headers += [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    path = b"/v1/chat/completions"
-    scope = {"type": "http", "method": "POST", "raw_path": path, "query_string": b"", "headers": headers}
-    waiting, sent = [{"type": "http.request", "body": body}], list[dict[str, Any]]()
-
-    async def receive() -> dict[str, Any]:
-        return waiting.pop() if waiting else await asyncio.get_running_loop().create_future()
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    await app(scope, receive, send)
-    return sent
 
 
 def _lines(turns: int, budget: int) -> int:
@@ -64,9 +33,9 @@ def _lines(turns: int, budget: int) -> int:
         places = [Upstream(api="openai", url=upstream.address)]
         app = make_app(places, budgets={"*": budget}, log=found.append)
         for text in written[:-1]:
-            runner.run(_ask(app, text.encode()))
-        lines = operations_of(lambda _: runner.run(_ask(app, written[-1].encode()))).lines
-        runner.run(_end(app))
+            runner.run(ask_app(app, text.encode()))
+        lines = operations_of(lambda _: runner.run(ask_app(app, written[-1].encode()))).lines
+        runner.run(end_app(app))
     assert [one["end"] for one in found] == ["done"] * 3
     return lines
 

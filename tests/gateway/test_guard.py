@@ -8,14 +8,14 @@ import re
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.gateway.gateways import Recorder, Running, gateway, recorder
+from tests.gateway.gateways import Answer, Recorder, Running, gateway, recorder
 from tests.loopback import JSONHandler, loopback
 from trimtab.errors import ConfigurationError
 from trimtab.gateway import Limits, Upstream, make_app, public_upstreams, serve
@@ -210,7 +210,7 @@ def test_a_token_that_nobody_asks_for_is_not_the_upstreams() -> None:
 
 
 def test_bodies_of_all_requests_together_have_a_limit() -> None:
-    """Said lengths, chunks, and what is behind a compression; each gives its room back at its end."""
+    """Bodies with a length, chunks, and what is behind a compression; each gives its room back at its end."""
     asked, free = threading.Event(), threading.Event()
 
     class Waiting(JSONHandler):
@@ -243,6 +243,36 @@ def test_bodies_of_all_requests_together_have_a_limit() -> None:
             first.close()
             assert [(one.status, one.headers["retry-after"]) for one in full] == [(503, "1")] * 2
         assert [front.ask(chat, body).status for _ in range(3)] == [200] * 3
+
+
+def test_a_length_that_is_said_takes_no_room() -> None:
+    """Heads without a body stop nobody; bytes that are there do, and `/ready` says so until they are gone."""
+    limits = {"max_body_bytes": 10_000, "max_bodies_bytes": 20_000}
+    chat = "/v1/chat/completions"
+    slow = head("Host: localhost", "Content-Length: 10000", path=chat)
+    with ExitStack() as stack:
+        behind = stack.enter_context(recorder())
+        front = stack.enter_context(gateway(behind.address, limits=limits))
+        place = urlsplit(front.address)
+        sockets = [socket.create_connection((place.hostname, place.port or 0), timeout=30) for _ in range(8)]
+        for one in sockets:
+            stack.enter_context(one)
+            one.sendall(slow)
+        _wait_for(front, "/health", lambda answer: answer.data["calls"] == len(sockets))
+        assert front.ask(chat, CHAT).status == 200
+        assert front.ask("/ready", method="GET").status == 200
+        for one in sockets[:2]:
+            one.sendall(b" " * 9_500)
+        _wait_for(front, "/ready", lambda answer: answer.status == 503)
+        assert front.ask("/health", method="GET").status == 200
+        sockets[0].close()
+        _wait_for(front, "/ready", lambda answer: answer.status == 200)
+        assert front.ask(chat, CHAT).status == 200
+
+
+def _wait_for(front: Running, path: str, is_so: Callable[[Answer], bool]) -> None:
+    """Ask for a page until it says something; what is on its way over a socket has no other sign."""
+    assert any(is_so(front.ask(path, method="GET")) for _ in range(20_000))
 
 
 def test_pages_of_the_gateway_that_nobody_reads_keep_no_connection() -> None:

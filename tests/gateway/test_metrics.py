@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -100,6 +101,69 @@ def test_metrics_are_the_sums_of_the_log(pair: tuple[Running, Recorder]) -> None
     )
     assert grown("trimtab_first_byte_seconds_count", upstream="openai") == 5
     assert found["trimtab_requests_in_progress"] == {(): 0}
+
+
+def test_a_request_whose_upstream_fails_has_its_tokens_and_evictions() -> None:
+    """Both or neither: evictions without the tokens that they were of are a share of nothing."""
+    with socket.socket() as dead:
+        dead.bind(("127.0.0.1", 0))  # not listening: nobody takes a connection, and nobody else the port
+        with gateway(f"http://127.0.0.1:{dead.getsockname()[1]}", budgets={"*": "1k"}, learn=False) as front:
+            answer = front.ask(CHAT, {"model": "gpt-4o", "messages": talk(30)})
+            found, line = scrape(front), answer.line
+    assert (answer.status, line["end"]) == (502, "upstream_unreachable")
+    assert line["after"] < line["before"]
+    assert line["evicted"] + line["changed"] == sum(line["reasons"].values()) > 0
+    assert total(found["trimtab_evictions_total"]) == sum(line["reasons"].values())
+    for name in ("before", "after"):
+        assert total(found[f"trimtab_tokens_{name}_total"]) == line[name]
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        '{"prompt_tokens": 1e308, "completion_tokens": 1}',
+        f'{{"prompt_tokens": {10**400}, "completion_tokens": 1}}',
+        f'{{"prompt_tokens": 5, "completion_tokens": {10**400}}}',
+        '{"prompt_tokens": 1e999, "completion_tokens": 1}',
+        '{"prompt_tokens": 1000000001}',
+        '{"prompt_tokens": -5}',
+        '{"prompt_tokens": "5"}',
+        '{"prompt_tokens": [5]}',
+    ],
+)
+def test_a_bill_that_cannot_be_is_no_bill(usage: str) -> None:
+    """The answer passes, its line is JSON, and the sums of other requests stay."""
+    said = iter([usage, '{"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 50}}'])
+
+    def answer(seen: Seen) -> tuple[int, dict[str, str], bytes]:
+        return 200, {}, b'{"usage": %s}' % next(said).encode()
+
+    with recorder(answer) as behind, gateway(behind.address) as front:
+        made_up, billed = (front.ask(CHAT, {"model": "gpt-4o", "messages": talk(2)}) for _ in range(2))
+        found = scrape(front)
+    assert (made_up.status, made_up.line["end"], made_up.line["unpriced"]) == (200, "done", True)
+    assert not {"dollars", "cache_read"} & made_up.line.keys()
+    assert (billed.line["billed"], billed.line["cache_read"]) == (10, 10)  # a part is no more than the whole
+    # of gpt-4o a million cached tokens cost $1.25
+    assert total(found["trimtab_dollars_total"]) == pytest.approx(10 * 1.25e-6)
+    assert total(found["trimtab_requests_unpriced_total"]) == 1
+
+
+@pytest.mark.parametrize("first", ['"x"', "[]", "7", '{"input_tokens": "x"}'])
+def test_a_stream_whose_usage_is_of_another_kind_passes_whole(first: str) -> None:
+    """Its events are the client's, whatever they say."""
+    events = [
+        f'data: {{"usage": {first}, "usageMetadata": {first}, "response": {{"usage": {{}}}}}}',
+        'data: {"usage": {"input_tokens": 7, "output_tokens": 1}}',
+    ]
+    body = "\n\n".join((*events, "")).encode()
+
+    def answer(seen: Seen) -> tuple[int, dict[str, str], bytes]:
+        return 200, {"Content-Type": "text/event-stream"}, body
+
+    with recorder(answer) as behind, gateway(behind.address) as front:
+        asked = front.ask("/v1/responses", {"model": "gpt-4o", "input": "hi", "stream": True})
+    assert (asked.body, asked.line["end"], asked.line["billed"]) == (body, "done", 7)
 
 
 def test_buckets_of_a_histogram_only_grow_to_its_count(pair: tuple[Running, Recorder]) -> None:

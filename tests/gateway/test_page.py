@@ -132,6 +132,21 @@ def test_compressed_bodies_that_are_passed_on_are_compared_by_nothing(front: Run
     assert row[8] == "0%"
 
 
+def test_requests_of_no_conversation_are_billed_on_the_page() -> None:
+    """Those that go on from messages of a server. Of gpt-4o a million tokens cost $2.50."""
+
+    def answer(seen: Seen) -> tuple[int, dict[str, str], bytes]:
+        return 200, {}, b'{"usage": {"input_tokens": 100000, "output_tokens": 0}}'
+
+    with recorder(answer) as behind, gateway(behind.address) as front:
+        for model in ("gpt-4o", "gpt-4o", "a-model-of-mine"):
+            front.ask("/v1/responses", {"model": model, "input": "hi", "previous_response_id": "resp_1"})
+        page = front.ask("/trimtab/", method="GET").body.decode()
+        assert "3 requests of no conversation that is known here, billed: $0.500 + 1 unknown" in page
+        front.ask(CHAT, chat("one", 2))
+        assert "$0.500 + 1 unknown" in front.ask("/trimtab/", method="GET").body.decode()
+
+
 def test_a_gateway_that_nobody_asked_says_so(front: Running) -> None:
     """In the place of an empty table; and the folder is found without its slash."""
     answer = front.ask("/trimtab/", method="GET")

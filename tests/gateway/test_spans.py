@@ -104,6 +104,10 @@ def test_a_request_is_a_span_below_that_of_its_client(told: Told) -> None:
         "trimtab.gateway.conversation": line["conversation"],
         "trimtab.gateway.upstream": "openai",
         "trimtab.gateway.end": "done",
+        "trimtab.gateway.budget": "*",
+        "trimtab.gateway.sent_bytes": line["sent_bytes"],
+        "http.request.body.size": line["body_bytes"],
+        "http.response.body.size": line["answer_bytes"],
         "http.response.status_code": 200,
         "gen_ai.request.model": "gpt-4o",
         "gen_ai.usage.input_tokens": 900,
@@ -113,6 +117,13 @@ def test_a_request_is_a_span_below_that_of_its_client(told: Told) -> None:
         "trimtab.fit.tokens_after": line["after"],
         "trimtab.fit.evicted_messages": line["evicted"],
     }.items() <= has.items()
+    assert line["reasons"]
+    words = ("before", "after", "limit", "evicted", "changed", "reason", "reasons")
+    for word in words:
+        if isinstance(found := line.get(word), dict):
+            assert {key: has[f"trimtab.gateway.{word}.{key}"] for key in found} == found
+        else:
+            assert has[f"trimtab.gateway.{word}"] == found
     # 260 * 2.5 + 640 * 1.25 + 10 * 10 millionths
     assert has["trimtab.gateway.dollars"] == pytest.approx(0.00155)
 
@@ -147,6 +158,39 @@ def test_no_text_and_no_key_is_sent(told: Told) -> None:
     for secret in (KEY, SAID, "Utrecht", "/v1/files"):
         assert secret not in told.text
     assert told.behind.seen[0].values("traceparent") == [f"00-{TRACE}-{PARENT}-01"]
+
+
+UNTOLD = """
+import asyncio, json, sys
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from tests.gateway.gateways import ask_app
+from trimtab.errors import ConfigurationError
+from trimtab.gateway import Upstream, make_app
+upstreams = [Upstream(api="openai", url="http://127.0.0.1:9")]
+try:
+    make_app(upstreams, otel=True)
+except ConfigurationError as error:
+    print(error)
+reader = InMemoryMetricReader()
+metrics.set_meter_provider(MeterProvider(metric_readers=[reader]))
+app = make_app(upstreams, otel=True)
+body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}
+asyncio.run(ask_app(app, json.dumps(body).encode()))
+for resource in json.loads(reader.get_metrics_data().to_json())["resource_metrics"]:
+    for scope in resource["scope_metrics"]:
+        for metric in scope["metrics"]:
+            print(metric["name"])
+"""
+
+
+def test_an_application_without_a_provider_is_refused_and_metrics_alone_are_enough() -> None:
+    """Fits are told of as well where no server says that it starts."""
+    done = subprocess.run([sys.executable, "-c", UNTOLD], capture_output=True, text=True, check=True)
+    refused, *names = done.stdout.splitlines()
+    assert "opentelemetry-instrument" in refused
+    assert {"trimtab.gateway.duration", "trimtab.fit.duration"} <= set(names)
 
 
 def test_a_command_without_a_provider_is_refused() -> None:

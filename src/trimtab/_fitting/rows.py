@@ -170,7 +170,7 @@ class Rows(Lazy[MessageRow], LiveRows):
         """Count the caller's messages in the output; one that was parted by a repair is one."""
         return output_messages if self._portion.origin is None else len(self._sizes_after())
 
-    def reason_counts(self) -> Counter[Reason]:
+    def reason_counts(self) -> Counter[str]:
         """Count the messages that went or changed by why; makes no rows."""
         reasons, stays = self._reasons(), self._sizes_after()
         found = Counter([reasons.get(at, self._settled.reason) for at in self.changed if at in stays])

@@ -161,7 +161,7 @@ def serve(
         limits=_limits_in(gateway, given),
         log=None if given["quiet"] else lines.write,
         keep_bodies=given["keep_bodies"],
-        otel=given["otel"] and _has_providers(),
+        otel=given["otel"],
         **fit_options_in(given),
     )
     trouble = app.share_trouble()
@@ -191,21 +191,6 @@ def _limits_in(gateway: Any, given: Mapping[str, Any]) -> Any:
     return gateway.Limits(
         **{name: value for name, value in given.items() if name in names and value is not None}
     )
-
-
-def _has_providers() -> bool:
-    """Tell that OpenTelemetry is set up.
-
-    Raises:
-        ConfigurationError: It is not, and all that is sent would be lost.
-    """
-    if not import_module("trimtab.gateway.spans").is_set_up():
-        raise ConfigurationError(
-            "--otel needs an OpenTelemetry that is set up in this process, with an exporter: write"
-            " opentelemetry-instrument trimtab serve --otel …, which is in the package opentelemetry-distro",
-            argument="otel",
-        )
-    return True
 
 
 def _say(address: str, asked: str, inspect_path: str) -> None:

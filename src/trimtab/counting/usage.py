@@ -166,9 +166,11 @@ def parts_of(value: object, /) -> BilledParts:
     write = (_number(report, shape.write) if shape.write else None) or 0
     hour = (_number(report, shape.hour) if shape.hour else None) or 0
     whole = sum(_number(report, key) or 0 for key in (shape.input, *shape.beside))
+    read = min(read, whole)  # a part of it, whatever a server says
+    write = min(write, whole - read)
     outputs = (shape.output, shape.hides)
     return BilledParts(
-        base_tokens=max(0, whole - read - write),
+        base_tokens=whole - read - write,
         read_tokens=read,
         write_tokens=max(0, write - hour),
         hour_tokens=min(hour, write),
@@ -193,6 +195,9 @@ def _report_in(value: object) -> Mapping[str, Any]:
             argument="usage",
         ) from error
 
+
+MOST_TOKENS = 10**9
+"""Of a number that a bill may have, a thousand times the longest window: more is a mistake, or made up."""
 
 _INPUT_PARTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
@@ -243,8 +248,9 @@ def _number(report: Mapping[str, Any], dotted: str) -> int | None:
 
 def _whole(value: object, key: str, *, least: int) -> int:
     whole = whole_of(value)
-    if whole is None or whole < least:
+    if whole is None or whole < least or whole > MOST_TOKENS:
         raise ConfigurationError(
-            f"{key} must be a whole number of tokens, {least} or more, not {value!r:.80}"
+            f"{key} must be a whole number of tokens, {least} or more and {MOST_TOKENS:,} at the most, not"
+            f" {value!r:.80}"
         )
     return whole

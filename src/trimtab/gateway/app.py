@@ -118,8 +118,6 @@ class Gateway:
                 self._rooms.fits.close()
                 if self._spans is not None:
                     self._spans.end()
-            elif self._spans is not None:
-                self._spans.begin()
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return
@@ -129,7 +127,7 @@ class Gateway:
         guard = self._rooms.guard
         path, token = guard.target(scope["raw_path"])
         if path == b"/health" or path == b"/ready":  # whoever asks needs no token for that
-            return self._state(is_ready=path == b"/health" or not (self.is_draining or self._is_full))
+            return self._state(is_ready=path == b"/health" or self._is_ready)
         if path not in (b"/metrics", b"/trimtab") and not path.startswith(b"/trimtab/"):
             return None
         refusal = guard.refuse(scope["headers"], path, token)
@@ -158,6 +156,10 @@ class Gateway:
     @property
     def _is_full(self) -> bool:
         return self._calls >= self.limits.max_calls
+
+    @property
+    def _is_ready(self) -> bool:
+        return not (self.is_draining or self._is_full or self._rooms.held.is_full)
 
     async def _exchange(self, scope: Any, receive: Any, send: Any) -> None:
         one = Exchange(scope, receive, send, self._rooms, is_full=self._is_full)
@@ -214,12 +216,13 @@ def make_app(
         keep_bodies: Whether the last requests are kept in memory, texts and all, as far as `limits` says. An
             inspector shows them to who knows its address, `inspect_path` of the application. Needs the extra
             `inspect`.
-        otel: Whether each request is a span of the OpenTelemetry of the process, with metrics. Needs the
-            extra `otel`.
+        otel: Whether each request is a span of the OpenTelemetry of the process, with metrics; its providers
+            are set before. Needs the extra `otel`.
         options: `rules`, `compact` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: A budget, a key, a place or an option is invalid, or the token is too short.
+        ConfigurationError: A budget, a key, a place or an option is invalid, the token is too short, or
+            OpenTelemetry is not set up.
         MissingExtraError: The client of `share` is not installed.
     """
     limits, named = Limits() if limits is None else limits, Keys(keys or {})

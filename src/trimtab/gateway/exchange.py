@@ -300,15 +300,15 @@ class Exchange:
 
     async def _fit_and_pass(self) -> None:
         fitted = await self._fit(await self._body())
-        self._note(fitted)
         upstream = self._upstream(fitted.named)
+        await self._note(fitted)
         async with _Watch(self._receive, self._body_read) as watch, AsyncExitStack() as answers:
             answer = await self._ask_fitted(answers, upstream, fitted)
             again = await self._fit_again(answer, fitted) if answer.status in _REFUSES else None
             if again is not None:
                 await answer.aclose()
                 fitted = again
-                self._note(fitted)
+                await self._note(fitted)
                 answer = await self._ask_fitted(answers, upstream, fitted)
             reader = BillReader(answer.header(b"content-type"), answer.header(b"content-encoding"))
             try:
@@ -337,7 +337,6 @@ class Exchange:
             async with asyncio.timeout(self._limits.body_seconds):
                 if length.isdigit() and int(length) > most:
                     raise self._error(413, f"the body has more than {most:,} bytes", "too_large")
-                self._hold(int(length) if length.isdigit() else 0)
                 async for part in self._parts():
                     parts.append(part)
                     if self.record.body_bytes > most:
@@ -379,13 +378,18 @@ class Exchange:
         self.record.fit_ms = round((perf_counter() - began) * 1000, 2)
         return fitted
 
-    def _note(self, fitted: FittedCall) -> None:
+    async def _note(self, fitted: FittedCall) -> None:
         """Note what is sent."""
         record = self.record
         record.asked = fitted
         record.told, record.reasons, record.conversation = fitted.told, fitted.reasons, fitted.conversation
         is_plain = fitted.is_changed or not value_of(self._headers, b"content-encoding")
-        record.blocks = blocks_of(fitted.content) if is_plain and record.conversation else ()
+        if not is_plain or not record.conversation:
+            record.blocks = ()
+        elif len(fitted.content) <= MOST_QUICK_BYTES:
+            record.blocks = blocks_of(fitted.content)
+        else:
+            record.blocks = await asyncio.to_thread(blocks_of, fitted.content)
 
     def _upstream(self, model: str | None) -> Upstream:
         found = self._upstreams.find(self._api, model, self._key)
@@ -451,7 +455,8 @@ class Exchange:
     async def _answer(self, error: Answered) -> None:
         """Answer in the place of an upstream."""
         record = self.record
-        record.status, record.end, record.told = error.status, error.reason, error.told
+        record.status, record.end = error.status, error.reason
+        record.told = error.told or record.told  # what was sent stands, also where its upstream failed
         if isinstance(error.__cause__, BudgetExceededError):
             record.refusal = error.__cause__
         body = json.dumps(error.body).encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from hashlib import sha256
 
 from trimtab.gateway.recent import Call, Conversation, Recent
@@ -42,9 +42,8 @@ def overview(recent: Recent, *, kept: Container[str] = ()) -> str:
     found = [*recent]
     calls = [call for one in found for call in one.calls]
     if not calls:
-        return document(
-            "Last requests", "<p>No conversation came through this gateway yet.</p>", style=_STYLE
-        )
+        nothing = "<p>No conversation came through this gateway yet.</p>"
+        return document("Last requests", nothing + _others(recent), style=_STYLE)
     rows = [
         (
             f'<a href="{safe(one.id)}">{safe(one.id)}</a>',
@@ -64,11 +63,21 @@ def overview(recent: Recent, *, kept: Container[str] = ()) -> str:
     content = [
         sentence("verdict", said),
         sentence("outcome", f"billed, by list prices: {_dollars(calls) or 'nothing'}"),
+        _others(recent),
         _reasons(calls),
         _table("Conversations", heads, rows, words=(1,)),
         _notes(),
     ]
     return document("Last requests", "\n".join(content), style=_STYLE)
+
+
+def _others(recent: Recent) -> str:
+    """Say what was billed for requests that no row has."""
+    if not recent.others:
+        return ""
+    found = plural(len(recent.others), "request")
+    said = f"{found} of no conversation that is known here, billed: {_dollars(recent.others)}"
+    return sentence("outcome", said)
 
 
 def page_of(one: Conversation, *, kept: Container[str] = ()) -> str:
@@ -131,7 +140,7 @@ def _numbers(calls: Iterable[Call], reuse: float | None) -> Sequence[str]:
     )
 
 
-def _dollars(calls: Sequence[Call]) -> str:
+def _dollars(calls: Collection[Call]) -> str:
     """Write what was billed, and of how many requests nobody knows."""
     known = [call.dollars for call in calls if call.dollars is not None]
     unknown = sum(call.is_unpriced for call in calls)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -16,12 +17,24 @@ MOST_CALLS = 50
 
 BLOCK_BYTES = 256
 """A beginning is compared by blocks of so many bytes: 160 kB are 640 numbers, made in 0.15 ms."""
+BLOCKS_OF_A_SIZE = 1_024
+"""Behind so many blocks, the next ones are twice as long: 64 MiB are 8,196 numbers, of 8 bytes each."""
 
 
-def blocks_of(content: bytes, /) -> tuple[int, ...]:
+def blocks_of(content: bytes, /) -> Sequence[int]:
     """Give a number for each whole block of a body, from its beginning: equal for equal blocks."""
-    whole = len(content) - len(content) % BLOCK_BYTES
-    return tuple(hash(content[at : at + BLOCK_BYTES]) for at in range(0, whole, BLOCK_BYTES))
+    numbers, begin, size = array("q"), 0, BLOCK_BYTES
+    while begin + size <= len(content):
+        end = min(begin + size * BLOCKS_OF_A_SIZE, len(content) - size + 1)
+        numbers.extend([hash(content[at : at + size]) for at in range(begin, end, size)])
+        begin, size = begin + size * BLOCKS_OF_A_SIZE, size * 2
+    return numbers
+
+
+def _end_of(count: int) -> int:
+    """Return how many bytes the first blocks have."""
+    doubled, rest = divmod(count, BLOCKS_OF_A_SIZE)
+    return BLOCK_BYTES * (BLOCKS_OF_A_SIZE * ((1 << doubled) - 1) + (rest << doubled))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +86,20 @@ class Recent:
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, Conversation] = OrderedDict()
+        self.others: deque[Call] = deque(maxlen=MOST_CALLS)
+        """The last requests that models answered and that are of no conversation known here, as those that go
+        on from messages which a server keeps.
+        """
 
     def add(self, record: Record, /) -> None:
         """Take in a request that is at its end; what was not fitted or only counts is of no conversation."""
+        if record.counts:
+            return
         numbers = {name: record.told.get(name) for name in ("before", "after", "limit", "evicted", "changed")}
         told = {name: value if isinstance(value, int) else 0 for name, value in numbers.items()}
-        if not record.conversation or record.counts or not told["before"]:
+        if not record.conversation or not told["before"]:
+            if record.dollars is not None or record.is_unpriced:
+                self.others.append(_call_of(record, None, told))
             return
         known = self._known.get(record.conversation)
         if known is None:
@@ -89,21 +110,7 @@ class Recent:
         reuse = _share(known.blocks, record.blocks) if known.requests else None
         known.requests += 1
         known.blocks = record.blocks
-        call = Call(
-            id=record.id,
-            time=datetime.now(UTC),
-            reasons=Counter(record.reasons),
-            reuse=reuse,
-            billed=record.billed,
-            dollars=record.dollars,
-            is_unpriced=record.is_unpriced,
-            fit_ms=record.fit_ms,
-            first_ms=record.first_ms,
-            status=record.status,
-            end=record.end.partition(":")[0],
-            **told,
-        )
-        known.calls.append(call)
+        known.calls.append(_call_of(record, reuse, told))
 
     def find(self, conversation: str, /) -> Conversation | None:
         """Find a conversation; None: it is not remembered."""
@@ -118,11 +125,28 @@ class Recent:
         return len(self._known)
 
 
+def _call_of(record: Record, reuse: float | None, told: Mapping[str, int]) -> Call:
+    return Call(
+        id=record.id,
+        time=datetime.now(UTC),
+        reasons=Counter(record.reasons),
+        reuse=reuse,
+        billed=record.billed,
+        dollars=record.dollars,
+        is_unpriced=record.is_unpriced,
+        fit_ms=record.fit_ms,
+        first_ms=record.first_ms,
+        status=record.status,
+        end=record.end.partition(":")[0],
+        **told,
+    )
+
+
 def _share(before: Sequence[int], now: Sequence[int]) -> float:
-    """Return the share of blocks that are those of the request before, from the beginning on."""
+    """Return the share of bytes in blocks that are those of the request before, from the beginning on."""
     same = 0
     for one, other in zip(before, now, strict=False):
         if one != other:
             break
         same += 1
-    return same / len(now) if now else 0.0
+    return _end_of(same) / _end_of(len(now)) if now else 0.0

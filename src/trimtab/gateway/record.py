@@ -87,6 +87,7 @@ class Record:
             "cache_read": None if self.parts is None else self.parts.read_tokens,
             "output": None if self.parts is None else self.parts.output_tokens,
             "dollars": None if self.dollars is None else round(self.dollars, 9),
+            "unpriced": self.is_unpriced or None,
             "body_bytes": self.body_bytes,
             "sent_bytes": self.sent_bytes,
             "answer_bytes": self.answer_bytes,
@@ -98,9 +99,9 @@ class Record:
 
     @property
     def is_unpriced(self) -> bool:
-        """Whether it was answered, and nobody knows what that cost."""
-        is_answered = self.end == "done" and self.status < 300
-        return is_answered and not self.counts and "before" in self.told and self.dollars is None
+        """Whether a model answered, and nobody knows what that cost."""
+        is_answered = self.end == "done" and self.status < 300 and self.asked is not None
+        return is_answered and not self.counts and self.dollars is None
 
     def since(self) -> float:
         """Return the milliseconds since the request came."""

@@ -8,12 +8,14 @@ span of that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from trimtab._shared.lazy import package_of
+from trimtab.errors import ConfigurationError
+from trimtab.gateway.record import MOST_CHARS
 
 package_of("otel", package="opentelemetry.trace", needed_by="trimtab serve --otel")
 
@@ -35,11 +37,17 @@ FORM = "trimtab.gateway.form"
 UPSTREAM = "trimtab.gateway.upstream"
 CONVERSATION = "trimtab.gateway.conversation"
 END = "trimtab.gateway.end"
+BUDGET = "trimtab.gateway.budget"
+COUNTS = "trimtab.gateway.counts"
+UNPRICED = "trimtab.gateway.unpriced"
+SENT_BYTES = "trimtab.gateway.sent_bytes"
+REASONS = "trimtab.gateway.reasons"
 DOLLARS = "trimtab.gateway.dollars"
 FIT_SECONDS = "trimtab.gateway.fit_duration"
 FIRST_SECONDS = "trimtab.gateway.first_byte_duration"
 SECONDS = "trimtab.gateway.duration"
 METHOD, STATUS = "http.request.method", "http.response.status_code"
+CAME_BYTES, ANSWER_BYTES = "http.request.body.size", "http.response.body.size"
 BILLED, READ, SAID = (
     "gen_ai.usage.input_tokens",
     "gen_ai.usage.cache_read.input_tokens",
@@ -52,9 +60,14 @@ _SECOND_BOUNDS = [0.005, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 
 
 
 class Spans:
-    """Sends each request to OpenTelemetry, by the providers of the process."""
+    """Sends each request to OpenTelemetry, by the providers of the process.
+
+    Raises:
+        ConfigurationError: There are none, and all that is sent would be lost.
+    """
 
     def __init__(self) -> None:
+        _check_set_up()
         meter = metrics.get_meter("trimtab", version("trimtab"))
         self._tracer = trace.get_tracer("trimtab", version("trimtab"))
         self._seconds = meter.create_histogram(
@@ -68,23 +81,22 @@ class Spans:
         )
         self._observer: Observer | None = None
 
-    def begin(self) -> None:
-        """Tell of fits, too, while the gateway lives."""
-        self._observer = instrument()
-
     def end(self) -> None:
         """Tell of no more fits."""
         if self._observer is not None:
             self._observer.remove()
+            self._observer = None
 
     @contextmanager
-    def request(self, headers: Headers, record: Record) -> Iterator[None]:
+    def request(self, headers: Headers, record: Record) -> Generator[None]:
         """Make the span of a request, below the one that its client names in the headers.
 
         Args:
             headers: With names in small letters; the upstream gets them as they are.
             record: What the log will tell of it.
         """
+        if self._observer is None:  # not when a server starts: not all of them say so (lifespan)
+            self._observer = instrument()
         told = propagate.get_global_textmap().fields  # a propagator needs no key of a client
         carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
         parent = propagate.extract({name: carrier[name] for name in told & carrier.keys()})
@@ -125,7 +137,13 @@ def _own(record: Record) -> dict[str, AttributeValue]:
     known: dict[str, AttributeValue | None] = {
         ID: record.id,
         CONVERSATION: record.conversation or None,
-        GEN_AI_MODEL: record.model,
+        BUDGET: record.budget or None,
+        COUNTS: record.counts or None,
+        UNPRICED: record.is_unpriced or None,
+        CAME_BYTES: record.body_bytes,
+        SENT_BYTES: record.sent_bytes,
+        ANSWER_BYTES: record.answer_bytes,
+        GEN_AI_MODEL: None if record.model is None else record.model[:MOST_CHARS],
         BILLED: record.billed,
         READ: None if parts is None else parts.read_tokens,
         SAID: None if parts is None else parts.output_tokens,
@@ -133,9 +151,22 @@ def _own(record: Record) -> dict[str, AttributeValue]:
         FIT_SECONDS: None if record.fit_ms is None else record.fit_ms / 1000,
         FIRST_SECONDS: None if record.first_ms is None else record.first_ms / 1000,
     }
+    known |= {f"trimtab.gateway.{word}": value for word, value in record.told.items()}
+    known |= {f"{REASONS}.{reason}": count for reason, count in record.reasons.items()}
     return {name: value for name, value in known.items() if value is not None}
 
 
-def is_set_up() -> bool:
-    """Tell whether anybody made providers for this process: without, all that is sent is lost."""
-    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+def _check_set_up() -> None:
+    """Refuse to send to nobody.
+
+    Raises:
+        ConfigurationError: Nobody made a provider for this process: those of the API package send nothing.
+    """
+    made = (type(one).__module__ for one in (trace.get_tracer_provider(), metrics.get_meter_provider()))
+    if all(module.startswith(("opentelemetry.trace", "opentelemetry.metrics")) for module in made):
+        raise ConfigurationError(
+            "otel needs an OpenTelemetry that is set up in this process before, with an exporter: write"
+            " opentelemetry-instrument trimtab serve --otel …, which is in the package opentelemetry-distro;"
+            " in Python, set a provider of spans or metrics first",
+            argument="otel",
+        )

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from sys import getsizeof
 from typing import Any
 
 from trimtab._fit import Fitted, fit
@@ -31,9 +32,28 @@ SENT = "what was sent"
 """The policy of the page that is what was done; the others are tried out when they are chosen."""
 
 
-OBJECT_BYTES = 800
-"""What an object of JSON takes beside its text, its rows of the report included: 740 to 780 were measured
-(2026-11-29, bodies of 400 messages with 1 to 200 words)."""
+ROW_BYTES = 600
+"""What a report has of an object of JSON, and what was found for it: with the object itself 740 to 780 were
+measured (2026-11-29, bodies of 400 messages with 1 to 200 words)."""
+
+
+def _size_of(bodies: Sequence[object], most: int) -> int:
+    """Return about how much memory bodies take that were read from JSON; no further than above `most`.
+
+    Values are measured, not their text: a list of two bytes takes 56 and more, a letter up to four.
+    """
+    size, met, waiting = 0, set[int](), [*bodies]
+    while waiting and size <= most:
+        one = waiting.pop()
+        size += getsizeof(one)
+        if isinstance(one, dict) and id(one) not in met:  # what was sent has messages of what came
+            met.add(id(one))
+            size += ROW_BYTES
+            waiting += one.keys()
+            waiting += one.values()
+        elif isinstance(one, list) and size <= most:
+            waiting += one
+    return size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,10 +142,13 @@ class Texts:
         billed = "" if record.billed is None else f"{record.billed:,} tokens of input billed"
         told = (said, f"status {record.status}", billed, in_dollars(record.dollars))
         tokens = record.told.get("before", record.told.get("needed"))
+        sent = [] if asked.sent is None else [asked.sent.body]
+        if record.refusal is not None:
+            record.refusal.with_traceback(None)  # its frames hold the body's bytes
         one = _KeptCall(
             asked=replace(asked, content=b""),  # what it says is in its body
             refusal=record.refusal,
-            size_bytes=asked.text_bytes + asked.objects * OBJECT_BYTES,
+            size_bytes=_size_of([asked.body, *sent], self._limits.max_kept_bytes),
             said=said,
             note=", ".join(filter(None, told)),
             tokens=tokens if isinstance(tokens, int) else None,

@@ -47,10 +47,9 @@ class Totals:
             self.after_tokens += line["after"]
             self.evicted_messages += line["evicted"]
             self.changed_messages += line.get("changed", 0)
-            self.dollars += line.get("dollars", 0.0)
-            self.priced_requests += "dollars" in line
-            is_answered = end == "done" and line["status"] < 300
-            self.unpriced_requests += is_answered and "dollars" not in line
+        self.dollars += line.get("dollars", 0.0)
+        self.priced_requests += "dollars" in line
+        self.unpriced_requests += line.get("unpriced", False)
 
     def text(self) -> str:
         """Write what they came to, a line or two."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -115,7 +116,8 @@ class Desk:
         self._token = token
         self._lock = threading.Lock()
         self._numbers = dict[str, int]()
-        """The names of conversations, by which addresses call them: a new one shifts no other."""
+        """What addresses call the conversations that are there, by name: a new one shifts no other."""
+        self._next = itertools.count()
         self._opened: OrderedDict[int, Inspector] = OrderedDict()
         if subject is not None:
             self._opened[0] = Inspector(subject, token=token)
@@ -153,25 +155,26 @@ class Desk:
         if self._collection is None:
             return self._opened[0]
         collection, number = self._collection, int(request.path_params["number"])
-        if number >= len(self._numbers):  # it is newer than the list, or nobody has asked for that
-            self._numbers_of(collection)
-        names = list(self._numbers)  # in the order of their numbers
-        if number >= len(names):
-            raise UnknownNameError(f"there is no {collection.noun} {number}", name=str(number))
-        found = names[number]
-        return keep(
-            self._opened,
-            number,
-            lambda: Inspector(
-                collection.open(found), token=self._token, base=f"/of/{number}", collection=collection
-            ),
-            most=MOST_OPENED,
-        )
+
+        def make() -> Inspector:
+            named = {one: name for name, one in self._numbers.items()}
+            if number not in named:  # it is newer than the list, or not there any more
+                named = {one: item.name for one, item in self._numbers_of(collection)}
+            if number not in named:
+                raise UnknownNameError(f"there is no {collection.noun} {number}", name=str(number))
+            subject = collection.open(named[number])
+            return Inspector(subject, token=self._token, base=f"/of/{number}", collection=collection)
+
+        return keep(self._opened, number, make, most=MOST_OPENED)
 
     def _numbers_of(self, collection: Collection) -> list[tuple[int, Item]]:
         """List all items with the numbers that addresses have for them."""
         found = collection.items()
-        return [(self._numbers.setdefault(item.name, len(self._numbers)), item) for item in found]
+        known = self._numbers  # those of what is gone are forgotten, and never another's
+        self._numbers = {
+            item.name: known[item.name] if item.name in known else next(self._next) for item in found
+        }
+        return [(self._numbers[item.name], item) for item in found]
 
     def list(self, collection: Collection) -> Callable[[Request], Any]:
         """Make what shows all there is to choose from."""

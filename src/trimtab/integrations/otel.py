@@ -53,7 +53,7 @@ GEN_AI_COMPACTED = "gen_ai.conversation.compacted"
 """Set to true on a span whose conversation was compacted, and never to false, as the conventions require."""
 
 GEN_AI_MODEL = "gen_ai.request.model"
-"""The model of a request; on metrics only, because others set it on spans."""
+"""The model of a request; a fit has it on metrics only, because others set it on their spans."""
 
 SOURCE = "trimtab.fit.source"
 FITS = "trimtab.fit.fits"

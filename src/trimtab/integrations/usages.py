@@ -32,8 +32,8 @@ def metadata_in(answer: Mapping[str, Any]) -> Any:
     Args:
         answer: As JSON.
     """
-    usage = answer.get("usageMetadata")
-    return usage if usage and usage.get("promptTokenCount") else None
+    usage = item_of(answer, "usageMetadata")
+    return usage if item_of(usage, "promptTokenCount") else None
 
 
 def usage_with(before: Mapping[str, Any] | None, usage: Any) -> Mapping[str, Any] | None:
@@ -52,7 +52,7 @@ def usage_with(before: Mapping[str, Any] | None, usage: Any) -> Mapping[str, Any
     before = before or {}
     said = {key: one for key, one in mapping_of(usage).items() if one or (one == 0 and key not in before)}
     whole = said.get("input_tokens")
-    parts = [before.get(key) or 0 for key in _INPUT]
+    parts = [one for key in _INPUT if isinstance(one := before.get(key), int)]
     if isinstance(whole, int) and whole >= sum(parts) and not any(key in said for key in _CACHED):
         return {**{key: before[key] for key in before if key not in _CACHED}, **said}
     return {**before, **said}
