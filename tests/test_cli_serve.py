@@ -132,6 +132,20 @@ def test_options_fit_limit_and_route(tmp_path: Path) -> None:
     assert len(other.seen[0].data["messages"]) < len(sent)
 
 
+def test_the_start_says_that_a_shared_place_cannot_be_had(tmp_path: Path) -> None:
+    """The gateway serves all the same; nothing is said of a place that can be had."""
+    with recorder() as behind:
+        given = "--upstream", f"openai={behind.address}"
+        told = []
+        for folder in (tmp_path / "no", tmp_path):
+            with served("--share", f"sqlite:///{folder / 'learned.db'}", *given) as front:
+                assert front.ask("/v1/chat/completions", chat()).status == 200
+                told.append(front.end())
+    assert "--share cannot be had now" in told[0]
+    assert "there is no folder" in told[0]
+    assert "--share" not in told[1]
+
+
 def test_the_start_says_where_texts_are_seen() -> None:
     """With `--keep-bodies`, in an address with a secret of its own."""
     with recorder() as behind, served("--keep-bodies", "--upstream", f"openai={behind.address}") as front:

@@ -100,6 +100,21 @@ def test_a_client_that_knows_of_nothing_sends_a_conversation_that_fits(name: str
     assert f"trimtab: {evicted} messages evicted, 0 shortened or cleared" in done.stderr.splitlines()
 
 
+def test_a_budget_is_that_of_a_key_that_is_named() -> None:
+    """By the option, as for `trimtab serve`."""
+    with provider() as behind:
+        told = {
+            **variables(behind.address),
+            "OPENAI_API_KEY": "sk-of-the-ci-7f3a",
+            "CI_KEY": "sk-of-the-ci-7f3a",
+        }
+        named = ("--key", "ci=env:CI_KEY", "--budget", "key:ci=1k", "--budget", "100k")
+        done = wrap(python(READ + CHAT), told, *named)
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+    ((_, sent),) = behind.bodies
+    assert 0 < len(sent["messages"]) < len(TALK)
+
+
 def test_the_end_says_what_all_requests_came_to() -> None:
     """The sums of what answers told in their headers; a count and what passes through are not in them."""
     program = (

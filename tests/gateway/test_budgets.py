@@ -64,7 +64,11 @@ BEARER = {"Authorization": f"Bearer {CI}"}
         ("/innermost/v1/chat/completions", "gpt-4o", {}, 9_000),
         (CHAT, "gpt-4o", BEARER, 4_000),
         (CHAT, "gpt-4o", {"Authorization": f"bearer  {CI} "}, 4_000),
+        (CHAT, "gpt-4o", {"Authorization": f"Bearer\t{CI}"}, 4_000),
+        (CHAT, "gpt-4o", {"Authorization": f"Bearer\xa0{CI}"}, 4_000),
         (CHAT, "gpt-4o", {"api-key": CI}, 4_000),
+        (CHAT, "gpt-4o", {"x-token": CI, **BEARER}, 4_000),
+        (CHAT, "gpt-4o", {"x-token": CI, "Authorization": "Bearer sk-of-nobody"}, 4_000),
         (CHAT + f"?key={CI}", "gpt-4o", {}, 4_000),
         (RESPONSES, "gpt-4o", BEARER, 4_000),  # the key goes before the route
         (MESSAGES, "claude-sonnet-4-5", {"x-api-key": CI}, 3_000),
@@ -88,6 +92,15 @@ def test_the_budget_is_that_which_says_most_of_a_request(
     assert limit * 0.9 <= int(answer.report["limit"]) <= limit
 
 
+@pytest.mark.parametrize("first", [{"x-token": TEAM}, {}])
+def test_two_keys_that_are_named_are_refused_in_any_order(front: Running, first: Mapping[str, str]) -> None:
+    """The upstream takes one of them, and which one is not known here: the other one may have more."""
+    answer = front.ask(CHAT, ASKED, {**first, **BEARER, "x-token": TEAM})
+    assert (answer.status, answer.line["end"]) == (400, "two_keys")
+    assert "two keys" in answer.data["error"]["message"]
+    assert front.ask(f"/v1/models?key={TEAM}", method="GET", headers=BEARER).status == 400
+
+
 def test_the_log_says_what_the_budget_is_for_and_no_key() -> None:
     """Nor the hash of one, by which it could be found again."""
     keys, asked = {"ci": _hash(CI)}, [(ASKED, BEARER), (ASKED, {}), (b"{", BEARER)]
@@ -98,6 +111,18 @@ def test_the_log_says_what_the_budget_is_for_and_no_key() -> None:
     assert lines[2]["status"] == 400
     assert CI not in told
     assert keys["ci"].removeprefix("sha256:") not in told
+
+
+def test_of_patterns_the_longest_and_before_them_a_name() -> None:
+    """Whatever makes a pattern of them."""
+    budgets = {"*": "9k", "gpt-4?": "8k", "gpt-4*": "7k", "gpt-[4]o*": "6k", "gpt-?o": "5k", "gpt-4o": "4k"}
+    with recorder() as behind:
+        limits = []
+        for without in ({}, {"gpt-4o"}):
+            given = {one: budgets[one] for one in budgets if one not in without}
+            with gateway(behind.address, budgets=given) as front:
+                limits.append(front.ask(CHAT, ASKED).report["limit"])
+    assert limits == [4_000, 6_000]
 
 
 def test_a_key_goes_to_its_own_server_with_all_that_it_asks() -> None:
@@ -169,6 +194,9 @@ def test_a_key_is_told_by_a_variable_or_a_file_that_has_it(
         ({"budgets": {"": 9}}, "a part of it is empty"),
         ({"budgets": {"route:v1": 9}}, "must begin with a slash"),
         ({"budgets": {"a,route:/b": 9, "route:/b,a": 8}}, "two budgets are for the same"),
+        ({"budgets": {"route:/v1/messages": 9, "route:/v1/messages/": 8}}, "two budgets are for the same"),
+        ({"budgets": {"route:/v1/messages": 9, "route:/v1//messages": 8}}, "two budgets are for the same"),
+        ({"budgets": {"route:/": 9}}, "two budgets are for the same: '\\*' and 'route:/'"),
     ],
 )
 def test_what_cannot_be_told_apart_is_refused_at_once(given: dict[str, Any], words: str) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from hashlib import sha256
@@ -178,6 +181,29 @@ def test_a_place_that_cannot_be_written_stops_no_request(tmp_path: Path) -> None
     assert 0 < len(behind.seen[0].data["messages"]) < 81
 
 
+def test_a_place_that_cannot_be_had_is_told_of_at_the_start_and_counted(tmp_path: Path) -> None:
+    """A place that can be had is not, and its file is read by nobody else."""
+    before = os.umask(0o022)
+    try:
+        with recorder() as behind:
+            for folder, words in (("no", "there is no folder"), ("", "")):
+                place = f"sqlite:///{tmp_path / folder / 'learned.db'}"
+                app = make_app([Upstream(api="openai", url=behind.address)], share=place)
+                assert words in app.share_trouble()
+                assert bool(words) == bool(app.share_trouble())
+                with gateway(behind.address, share=place, budgets={"*": "3k"}) as front:
+                    front.ask(CHAT, _chat("a"))
+                    told = front.ask("/metrics", method="GET").body.decode()
+                    files = list(tmp_path.iterdir())
+                count = int(bool(words))
+                row = 'requests_unlearned_total{form="openai_chat",upstream="openai"}'
+                assert f"trimtab_{row} {count}\n" in told
+                assert [oct(one.stat().st_mode & 0o777) for one in files] == ["0o600"] * len(files)
+                assert bool(files) != bool(words)
+    finally:
+        os.umask(before)
+
+
 def test_a_file_that_was_taken_away_is_made_anew(tmp_path: Path) -> None:
     """While a request is in progress; what it taught, and all that follows, is in the new one."""
     place = f"sqlite:///{tmp_path / 'learned.db'}"
@@ -324,8 +350,11 @@ def test_what_one_key_taught_is_not_known_of_another(tmp_path: Path) -> None:
     assert len(_rows(place)) == 2
 
 
+DEEP = b'[1, [{"refused": ' + b"[" * 20_000 + b"]" * 20_000 + b"}]]"
+
+
 @pytest.mark.parametrize(
-    "raw", [b"", b"{", b"[1, [{}]]", b"[2, []]", b"[1, 7]", b'[1, [{"marks": 5}]]', b"\xff"]
+    "raw", [b"", b"{", b"[1, [{}]]", b"[2, []]", b"[1, 7]", b'[1, [{"marks": 5}]]', b"\xff", DEEP]
 )
 def test_a_record_that_cannot_be_read_is_as_good_as_none(raw: bytes, tmp_path: Path) -> None:
     """Another version wrote it, or nobody knows what it is: it is written anew."""
@@ -339,23 +368,42 @@ def test_a_record_that_cannot_be_read_is_as_good_as_none(raw: bytes, tmp_path: P
     assert new[0] == again != known
 
 
+@pytest.mark.parametrize("number", ["Infinity", "9" * 400, "[" * 9_000 + "]" * 9_000])
+def test_no_number_of_a_record_fails_a_request(number: str, tmp_path: Path) -> None:
+    """Each of them in turn: of conversations, and of what providers refused."""
+    place = f"sqlite:///{tmp_path / 'learned.db'}"
+    with recorder(_of_700_tokens) as behind:
+        new = _in_process(behind, place, [_chat("a", 9)])
+        rows = _rows(place)
+        assert len(rows) == 2
+        changes = [
+            (name, data[: found.start()] + number.encode() + data[found.end() :])
+            for name, data in rows.items()
+            for found in re.finditer(rb"(?<=[:\[,])\d+(?=[,}\]])", data)
+        ]
+        assert len(changes) > 10
+        for name, data in changes:
+            with closing(sqlite3.connect(tmp_path / "learned.db")) as file, file:
+                file.execute("DELETE FROM trimtab_records")
+                file.execute("INSERT INTO trimtab_records VALUES (?, ?, ?)", (name, data, time.time()))
+            assert _in_process(behind, place, [_chat("a", 9)]) == new, data[:200]
+
+
+def _of_700_tokens(one: Seen) -> tuple[int, dict[str, str], bytes]:
+    """Refuse what is longer, as OpenAI does."""
+    tokens = measure(one.data, format="openai_chat").tokens
+    words = (
+        "This model's maximum context length is 700 tokens. However, your messages resulted in"
+        f" {tokens} tokens."
+    )
+    error = json.dumps({"error": {"message": words}}).encode()
+    return (400, {}, error) if tokens > 700 else (200, {}, b"{}")
+
+
 def test_a_window_that_a_provider_named_is_known_to_all(tmp_path: Path) -> None:
     """The process that is asked next sends what fits it at once."""
-
-    def answer(one: Seen) -> tuple[int, dict[str, str], bytes]:
-        tokens = measure(one.data, format="openai_chat").tokens
-        words = (
-            "This model's maximum context length is 700 tokens. However, your messages resulted in"
-            f" {tokens} tokens."
-        )
-        return (
-            (400, {}, json.dumps({"error": {"message": words}}).encode())
-            if tokens > 700
-            else (200, {}, b"{}")
-        )
-
     place = f"sqlite:///{tmp_path / 'learned.db'}"
-    with recorder(answer) as behind:
+    with recorder(_of_700_tokens) as behind:
         first = _in_process(behind, place, [_chat("a", 9)])
         before = len(behind.seen)
         second = _in_process(behind, place, [_chat("b", 9)])

@@ -139,6 +139,23 @@ def budget_option(command: str) -> Callable[[F], F]:
     )
 
 
+def key_option(command: str) -> Callable[[F], F]:
+    """Make the option of names of keys, which budgets and servers may be for, for a command.
+
+    Args:
+        command: Its name, which that of a variable of the environment has.
+    """
+    return click.option(
+        "--key",
+        "keys",
+        metavar="NAME=sha256:HASH",
+        multiple=True,
+        envvar=f"TRIMTAB_{command}_KEY",
+        help="Name for a client's key, told by its hash, or by the variable or file that has it:"
+        " NAME=env:VARIABLE, NAME=file:PATH. Repeatable.",
+    )
+
+
 def budgets_in(words: Sequence[str]) -> dict[str, str]:
     """Read budgets by what each is for."""
     return dict(map(_budget, words))

@@ -16,6 +16,7 @@ from trimtab.cli.gateways import (
     budgets_in,
     config_option,
     fit_options_in,
+    key_option,
     keys_in,
     learn_option,
     upstream_in,
@@ -93,15 +94,7 @@ Examples:
 )
 @upstream_option("SERVE", "the providers' own")
 @budget_option("SERVE")
-@click.option(
-    "--key",
-    "keys",
-    metavar="NAME=sha256:HASH",
-    multiple=True,
-    envvar="TRIMTAB_SERVE_KEY",
-    help="Name for a client's key, told by its hash, or by the variable or file that has it:"
-    " NAME=env:VARIABLE, NAME=file:PATH. Repeatable.",
-)
+@key_option("SERVE")
 @rule_options
 @compact_option
 @learn_option(None)
@@ -171,10 +164,16 @@ def serve(
         otel=given["otel"],
         **fit_options_in(given),
     )
+    trouble = app.share_trouble()
     asked = ", ".join(dict.fromkeys(one.api for one in named or gateway.public_upstreams()))
 
     def tell(address: str) -> None:
         _say(address, asked, app.inspect_path)
+        if trouble:
+            click.echo(
+                f"trimtab: --share cannot be had now, and nothing is learned until it can: {trouble}",
+                err=True,
+            )
         if given["learn"] is None and not is_alone and share is None:
             click.echo(
                 "trimtab: nothing is learned from bills, as there may be several processes: write --share"

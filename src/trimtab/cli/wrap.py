@@ -14,6 +14,8 @@ from trimtab.cli.gateways import (
     budgets_in,
     config_option,
     fit_options_in,
+    key_option,
+    keys_in,
     learn_option,
     upstream_in,
     upstream_option,
@@ -35,6 +37,7 @@ Examples:
 @config_option
 @upstream_option("WRAP", "the one that the environment of the command names, or the provider's own")
 @budget_option("WRAP")
+@key_option("WRAP")
 @rule_options
 @compact_option
 @learn_option(True)
@@ -42,7 +45,12 @@ Examples:
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @usage
 def wrap(
-    command: Sequence[str], upstreams: Sequence[str], budgets: Sequence[str], quiet: bool, **given: Any
+    command: Sequence[str],
+    upstreams: Sequence[str],
+    budgets: Sequence[str],
+    keys: Sequence[str],
+    quiet: bool,
+    **given: Any,
 ) -> None:
     """Run a command, and fit its requests to providers.
 
@@ -57,6 +65,7 @@ def wrap(
     app = gateway.make_app(
         plan.upstreams,
         budgets=budgets_in(budgets),
+        keys=keys_in(keys),
         learn=given["learn"],
         limits=gateway.Limits(drain_seconds=DRAIN_SECONDS),
         log=totals.add,

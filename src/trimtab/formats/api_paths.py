@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
+from urllib.parse import unquote
 
 PUBLIC_APIS: Mapping[str, str] = {
     "openai": "https://api.openai.com/v1",
@@ -31,7 +32,8 @@ class ApiCall(NamedTuple):
     Args:
         api: The name of the API.
         form: The wire form of the body; None: the path is not for conversations.
-        model: The model that the path names; a deployment of Azure's is called as its owner likes.
+        model: The model that the path names, which is asked whatever the body says.
+        deployment: The deployment of Azure's that it names, the same; what model that is, the body may say.
         counts: Whether the answer is the size of the body, not words of a model.
         within: The key of the body that may hold the request, for an API that wraps what it counts.
     """
@@ -39,8 +41,14 @@ class ApiCall(NamedTuple):
     api: str
     form: str | None = None
     model: str | None = None
+    deployment: str | None = None
     counts: bool = False
     within: str | None = None
+
+    @property
+    def named(self) -> str | None:
+        """Whom the path names; None: the body says who is asked."""
+        return self.model or self.deployment
 
 
 _SLASHES = re.compile("//+")
@@ -78,13 +86,15 @@ def read_path(path: str, /, headers: Collection[str] = ()) -> ApiCall:
     found = _VERB.search(path)
     if found is not None and found[2] in _VERBS:
         counts = _VERBS[found[2]]
-        return ApiCall("gemini", "gemini", found[1], counts, _WITHIN if counts else None)
+        return ApiCall("gemini", "gemini", found[1], counts=counts, within=_WITHIN if counts else None)
     deployment = _DEPLOYMENT.search(path)
     azure = deployment is not None or path.startswith(OWN_BEGINNINGS["azure"])
     for end, api, form, counts in _ENDS:
         if path.endswith(end):
-            model = deployment[1] if deployment is not None else None
-            return ApiCall("azure" if azure and api == "openai" else api, form, model, counts)
+            named = deployment[1] if deployment is not None else None
+            return ApiCall(
+                "azure" if azure and api == "openai" else api, form, deployment=named, counts=counts
+            )
     return ApiCall("azure" if azure else _api_by(path, headers))
 
 
@@ -95,6 +105,15 @@ def plain_path(path: str, /) -> str:
         path: Decoded, without a query.
     """
     return _SLASHES.sub("/", path).rstrip("/")
+
+
+def path_of(target: bytes, /) -> str:
+    """Return the path of a request, decoded.
+
+    Args:
+        target: Path and query, as they are sent.
+    """
+    return unquote(target.partition(b"?")[0].decode("latin-1"))
 
 
 def _api_by(path: str, headers: Collection[str]) -> str:

@@ -94,6 +94,13 @@ class Gateway:
         else:
             await self._exchange(scope, receive, send)
 
+    def share_trouble(self) -> str:
+        """Ask where several processes keep what they learn, and say why it cannot be had; "": it can.
+
+        A gateway without it goes on, and learns nothing: whoever starts one looks here first.
+        """
+        return self._rooms.fits.memory_trouble()
+
     def _for_inspector(self, scope: Any) -> Any:
         """Make of a request one to the inspector, below its own path; None: it is for somebody else."""
         path = unquote(self._rooms.guard.target(scope["raw_path"])[0].decode("latin-1"))

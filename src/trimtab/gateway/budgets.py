@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Self
-from urllib.parse import unquote
 
 from trimtab.errors import ConfigurationError
 from trimtab.formats.api_paths import plain_path
 
 _ROUTE, _KEY = "route:", "key:"
+_WILD = frozenset("*?[")
+"""What makes a pattern of a name (`fnmatch`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,7 @@ class Selector:
     models: str = "*"
     """The name of a model, or a pattern."""
     route: str = ""
-    """What their path begins with, up to a slash or a colon; may be a pattern. "": any."""
+    """What the path that is sent begins with, up to a slash or a colon; may be a pattern. "": any."""
     key: str = ""
     """The name of their key; "": any."""
 
@@ -51,22 +52,24 @@ class Selector:
                 f"route:{given['route']:.200} must begin with a slash, such as route:/v1/messages",
                 argument="budgets",
             )
+        if "route" in given:
+            given["route"] = plain_path(given["route"])
         return cls(**given)
 
-    def takes(self, model: str, path: str, key: str) -> bool:
+    def takes(self, model: str, paths: Collection[str], key: str) -> bool:
         """Tell whether a request is one of these.
 
         Args:
             model: Whom it asks.
-            path: As `plain_path` writes it.
+            paths: The path that it is sent to, as routes may name it (`Upstreams.paths`).
             key: The name of its key; "": it has none that is named.
         """
-        return self.key in ("", key) and fnmatchcase(model, self.models) and self._has(path)
+        is_asked = self.key in ("", key) and fnmatchcase(model, self.models)
+        return is_asked and (not self.route or any(map(self._has, paths)))
 
     def _has(self, path: str) -> bool:
-        route = self.route.rstrip("/")
         # The count of a request has a path below its own, or another verb: /v1/messages/count_tokens.
-        return not route or any(fnmatchcase(path, route + end) for end in ("", "/*", ":*"))
+        return any(fnmatchcase(path, self.route + end) for end in ("", "/*", ":*"))
 
     @property
     def rank(self) -> tuple[bool, int, bool, int]:
@@ -74,7 +77,8 @@ class Selector:
 
         Of models the longest pattern says most, and a name says all.
         """
-        return not self.key, -len(self.route), "*" in self.models, -len(self.models)
+        is_pattern = not _WILD.isdisjoint(self.models)
+        return not self.key, -len(self.route), is_pattern, -len(self.models)
 
 
 class Selectors:
@@ -103,15 +107,13 @@ class Selectors:
         """The names of keys in them."""
         return [one.key for one, _ in self._known if one.key]
 
-    def find(self, model: str | None, target: bytes, key: str) -> str:
+    def find(self, model: str | None, paths: Callable[[str | None], Collection[str]], key: str) -> str:
         """Return the words of the selector for a request.
 
         Args:
             model: Whom it asks.
-            target: Its path and query, as it came.
+            paths: Lists how routes may name the path that it is sent to, by whom it asks.
             key: The name of its key.
         """
-        path = ""
-        if self._reads_paths:
-            path = plain_path(unquote(target.partition(b"?")[0].decode("latin-1")))
-        return next(words for one, words in self._known if one.takes(model or "", path, key))
+        sent_to = paths(model) if self._reads_paths else ()
+        return next(words for one, words in self._known if one.takes(model or "", sent_to, key))

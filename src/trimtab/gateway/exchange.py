@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack
 from time import perf_counter
 from types import TracebackType
 from typing import Any, NamedTuple, Self
-from urllib.parse import unquote
 
 import httpcore2 as httpcore
 
 from trimtab.errors import BudgetExceededError
 from trimtab.formats.api_answers import write_error
-from trimtab.formats.api_paths import read_path
+from trimtab.formats.api_paths import ApiCall, path_of, read_path
 from trimtab.gateway.bill import BillReader, charge_in
 from trimtab.gateway.body_bytes import BodyBytes
 from trimtab.gateway.encodings import AnswerReader
@@ -175,9 +174,10 @@ class Exchange:
         query: bytes = scope["query_string"]
         self._target = self._path + (b"?" + query if query else b"")
         self.record = Record(method=self._method, path=self._guard.log_path(self._path))
-        path = unquote(self._path.decode("latin-1"))
-        self._key = keys.find(self._headers, self._target)
-        self._call = read_path(path, {name.decode("latin-1") for name, _ in self._headers})
+        names = keys.find(self._headers, self._target)
+        self._key = next(iter(names), "")
+        self._has_two_keys = len(names) > 1
+        self._api, self._call = self._read_paths()
         self._body_read = asyncio.Event()
         self._held_bytes = 0
         """Of its body, in memory."""
@@ -185,6 +185,24 @@ class Exchange:
         """Whether the head of an answer was sent, so that no other can be."""
         self._is_last = False
         """Whether the connection is closed behind the answer: nobody knows where its next request begins."""
+
+    def _read_paths(self) -> tuple[str, ApiCall]:
+        """Read whose path this is, and what is asked for by the path that its upstream gets.
+
+        A server's own path may make one of a conversation of what came: `/messages` with `URL/v1`.
+        """
+        names = {name.decode("latin-1") for name, _ in self._headers}
+        came = read_path(path_of(self._target), names)
+        upstream = self._upstreams.find(came.api, came.named, self._key)
+        if upstream is None:  # none for all models: which one it is, the body says
+            return came.api, came
+        sent = read_path(path_of(self._upstreams.target(upstream, self._target)), names)
+        is_found = came.form is None and sent.form is not None
+        return came.api, sent if is_found else sent._replace(api=came.api)
+
+    def _paths(self, model: str | None) -> Collection[str]:
+        """List how routes may name the path that an upstream gets."""
+        return self._upstreams.paths(self._upstreams.find(self._api, model, self._key), self._target)
 
     async def run(self) -> None:
         """Answer the request; an answer that breaks off is not brought to its end."""
@@ -223,6 +241,9 @@ class Exchange:
         if refusal is not None:
             self._is_last = True
             raise self._error(*refusal)
+        if self._has_two_keys:
+            why = "the request has two keys that are known here, and which one counts is not: send one"
+            raise self._error(400, why, "two_keys")
         if value_of(self._headers, b"upgrade"):
             # 426 is what has clients of Responses over WebSocket fall back to plain requests at once.
             self._is_last = True
@@ -238,7 +259,7 @@ class Exchange:
 
     async def _pass(self) -> None:
         """Send a request on as it comes, in parts."""
-        upstream = self._upstream(self._call.model)
+        upstream = self._upstream(self._call.named)
         length = value_of(self._headers, b"content-length")
         headers = for_upstream(
             self._headers, host=self._upstreams.host(upstream), readable=False, decoded=False
@@ -279,7 +300,7 @@ class Exchange:
 
     async def _fit_and_pass(self) -> None:
         fitted = await self._fit(await self._body())
-        upstream = self._upstream(fitted.model)
+        upstream = self._upstream(fitted.named)
         await self._note(fitted)
         async with _Watch(self._receive, self._body_read) as watch, AsyncExitStack() as answers:
             answer = await self._ask_fitted(answers, upstream, fitted)
@@ -344,7 +365,7 @@ class Exchange:
     async def _fit(self, content: bytes) -> FittedCall:
         began, fits = perf_counter(), self._fits
         encoding = value_of(self._headers, b"content-encoding")
-        came = self._call, content, encoding, self._headers, self._target, self._key
+        came = self._call, content, encoding, self._headers, self._target, self._key, self._paths
         if encoding or len(content) > MOST_QUICK_BYTES:
             asked = await asyncio.to_thread(fits.read, *came)
         else:
@@ -371,12 +392,10 @@ class Exchange:
             record.blocks = await asyncio.to_thread(blocks_of, fitted.content)
 
     def _upstream(self, model: str | None) -> Upstream:
-        found = self._upstreams.find(self._call, model, self._key)
+        found = self._upstreams.find(self._api, model, self._key)
         if found is None:
             named = "" if model is None else f" with the model {model!r:.100}"
-            why = (
-                f"this gateway has no upstream for the API {self._call.api}{named}: start it with --upstream"
-            )
+            why = f"this gateway has no upstream for the API {self._api}{named}: start it with --upstream"
             raise self._error(404, why, "no_upstream")
         self.record.upstream = found.name
         return found

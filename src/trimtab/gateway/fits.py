@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -71,6 +71,9 @@ class FittedCall:
 
     call: ApiCall
     model: str | None
+    """Whose window and price it has."""
+    named: str | None
+    """Whom it asks, as budgets and servers are chosen: its model, or what its owner calls that."""
     body: dict[str, Any]
     """As it was read."""
     content: bytes
@@ -170,9 +173,10 @@ class Fits:
         content: bytes,
         encoding: str,
         /,
-        headers: Headers = (),
-        target: bytes = b"",
-        key: str = "",
+        headers: Headers,
+        target: bytes,
+        key: str,
+        paths: Callable[[str | None], Collection[str]],
     ) -> FittedCall:
         """Read a request, as it is before it is fitted.
 
@@ -183,27 +187,32 @@ class Fits:
             headers: All of them, with names in small letters.
             target: Path and query.
             key: The name of the key that it comes with.
+            paths: Lists how routes may name the path that it is sent to, by whom it asks.
 
         Raises:
             Answered: It cannot be read.
         """
         text, body = self._read(call, content, encoding)
-        named = model_in(_request_in(body, call)) or call.model
-        model = None if named is None else named.removeprefix("models/")
-        if model is not None and len(model) > MOST_NAME_CHARS:
-            why = f"the name of the model has more than {MOST_NAME_CHARS} characters: {model:.50}…"
+        # Servers go by the path where it says who is asked, and so does what a budget is for.
+        told = call.model or model_in(_request_in(body, call)) or call.deployment
+        model = None if told is None else told.removeprefix("models/")
+        named = call.deployment or model
+        longest = max(model or "", named or "", key=len)
+        if len(longest) > MOST_NAME_CHARS:
+            why = f"the name of the model has more than {MOST_NAME_CHARS} characters: {longest:.50}…"
             raise _invalid(call, why, "invalid")
         asker = self._askers.name(call, model, headers, target) if self._learns else None
         return FittedCall(
             call=call,
             model=model,
+            named=named,
             body=body,
             content=content,
             text_bytes=len(text),
             # Behind the brace of an object within a text, such as a result, the quote is escaped: 240 of 435
             # in 50 kB of an agent's chat, which went to a thread for them.
             objects=text.count(b"{") - text.count(b'{\\"'),
-            budget=self.selectors.find(model, target, key),
+            budget=self.selectors.find(named, paths, key),
             asker=asker,
             told={},
         )
@@ -240,7 +249,7 @@ class Fits:
                 return replace(asked, told={"untouched": "too_long"})
             raise _too_long(call, error) from error
         except ContextError as error:
-            raise _answer_to(call, error, asked.model) from error
+            raise _answer_to(call, error, asked.named) from error
         except Exception as error:
             told = write_error(call.api, 500, "trimtab failed to fit this request, and did not send it")
             raise Answered(500, told, f"failed: {type(error).__name__}") from error
@@ -323,6 +332,10 @@ class Fits:
             if by.recall is not None:
                 by.recall.keep()
         return billed
+
+    def memory_trouble(self) -> str:
+        """Say why what several processes learn cannot be had; "": it can, or this one learns alone."""
+        return "" if self._memory is None else self._memory.trouble()
 
     def close(self) -> None:
         """Close what is open of the memory."""

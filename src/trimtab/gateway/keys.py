@@ -64,23 +64,25 @@ class Keys:
                 argument="keys",
             )
 
-    def find(self, headers: Headers, target: bytes, /) -> str:
-        """Return the name of a request's key; "": it has none that is named.
+    def find(self, headers: Headers, target: bytes, /) -> Collection[str]:
+        """Return the names of a request's keys; of several, nobody here knows which one a server takes.
 
         Args:
             headers: With names in small letters.
             target: Path and query.
         """
         if not self._names:
-            return ""
+            return ()
         told = (hash_ for _, value in proofs_in(headers, target) for hash_ in _hashes_of(value))
-        return next((self._names[one] for one in told if one in self._names), "")
+        return {self._names[one] for one in told if one in self._names}
 
 
 def _hashes_of(value: bytes) -> Collection[str]:
     """Hash what a header has, whole and behind the word for its scheme (`Bearer`)."""
-    value = value.strip()
-    return [sha256(one).hexdigest() for one in {value, value.partition(b" ")[2].strip()} if one]
+    # As text: servers part it by `str.split`, which knows more white space than that of bytes.
+    text = value.decode("latin-1").strip()
+    found = {text, *(one.strip() for one in text.split(None, 1)[1:])} - {""}
+    return [sha256(one.encode("latin-1")).hexdigest() for one in found]
 
 
 def _hash_in(name: str, words: str) -> str:

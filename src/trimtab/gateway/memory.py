@@ -59,6 +59,14 @@ class Memory:
         """
         return self._ask(lambda: self.records.save(name, before, after))
 
+    def trouble(self) -> str:
+        """Say why the records cannot be had; "": they can."""
+        try:
+            self.load(["start"])
+        except Unreachable as error:
+            return str(error.__cause__ or "it did not answer a moment ago")
+        return ""
+
     def _ask(self, call: Callable[[], T]) -> T:
         with self._lock:
             now = monotonic()

@@ -48,6 +48,7 @@ class Metrics:
         }
         self._dollars: dict[Labels, float] = {}
         self._unpriced: Counter[Labels] = Counter()
+        self._unlearned: Counter[Labels] = Counter()
         self._evictions: Counter[Labels] = Counter()
         self._fit = _Histogram(FIT_SECONDS)
         self._first = _Histogram(FIRST_SECONDS)
@@ -58,6 +59,7 @@ class Metrics:
         end = record.end.partition(":")[0]
         self._requests[record.api, record.form, record.upstream, status, end] += 1
         place = record.form, record.upstream
+        self._unlearned[place] += int(record.told.get("learned") == "no")
         if not record.counts:
             for name in ("before", "after"):
                 tokens = record.told.get(name)
@@ -107,12 +109,7 @@ class Metrics:
                 place,
                 self._tokens["cache_read"],
             ),
-            *_counter(
-                "tokens_output",
-                "Tokens of answers that were billed.",
-                place,
-                self._tokens["output"],
-            ),
+            *_counter("tokens_output", "Tokens of answers that were billed.", place, self._tokens["output"]),
             *_counter(
                 "dollars",
                 "What answers say was billed, by the list prices of the models.",
@@ -124,6 +121,12 @@ class Metrics:
                 "Answered requests whose bill or price is not known.",
                 place,
                 self._unpriced,
+            ),
+            *_counter(
+                "requests_unlearned",
+                "Requests of which nothing was learned, as what processes share could not be had.",
+                place,
+                self._unlearned,
             ),
             *_counter(
                 "evictions",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, Collection, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -11,7 +11,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpcore2 as httpcore
 
 from trimtab.errors import ConfigurationError
-from trimtab.formats.api_paths import ApiCall, stand_in_of
+from trimtab.formats.api_paths import path_of, plain_path, stand_in_of
 from trimtab.gateway.settings import Limits, Upstream, address_of, is_public
 
 KEPT_SECONDS = 4.0
@@ -76,27 +76,53 @@ class Upstreams:
             "pool": limits.connect_seconds,
         }
 
-    def find(self, call: ApiCall, model: str | None, key: str = "") -> Upstream | None:
+    def find(self, api: str, model: str | None, key: str = "") -> Upstream | None:
         """Choose the server for a request; None: there is none.
 
         One that is the only one is asked about everything: it may speak more than one API. A provider's own
         address gets no keys of Azure's, whose paths it does not have.
 
         Args:
-            call: What is asked for.
-            model: The model that the request names.
+            api: Whose path and keys the request has.
+            model: The model that it names.
             key: The name of its key; "": it has none that is named.
         """
-        stand_in = stand_in_of(call.api)
-        for api in (call.api, stand_in):
+        stand_in = stand_in_of(api)
+        for spoken in (api, stand_in):
             for one in self._upstreams:
-                is_other = api == stand_in and is_public(one)
+                is_other = spoken == stand_in and is_public(one)
                 is_for = one.key in ("", key) and fnmatchcase(model or "", one.models)
-                if one.api == api and is_for and not is_other:
+                if one.api == spoken and is_for and not is_other:
                     return one
         (only, *others) = self._upstreams
         is_asked = not others and only.models == "*" and not only.key
         return only if is_asked and not (only.api == stand_in and is_public(only)) else None
+
+    def target(self, upstream: Upstream, target: bytes) -> bytes:
+        """Return path and query as a server gets them: the form and the budget of a request go by these.
+
+        Args:
+            upstream: Whom to ask.
+            target: Path and query, as the client wrote them.
+        """
+        return join(self._addresses[upstream].base.encode(), target)
+
+    def paths(self, upstream: Upstream | None, target: bytes) -> Collection[str]:
+        """List how routes may name the path that a server gets: whole, and as clients write it.
+
+        A client may leave out the segment that its base URL shares with that of the server, or not: all of
+        these are of the joined path, so that both are the same.
+
+        Args:
+            upstream: Whom to ask; None: nobody.
+            target: Path and query, as the client wrote them.
+        """
+        if upstream is None:
+            return (plain_path(path_of(target)),)
+        base = self._addresses[upstream].base
+        own, behind = path_of(base.encode()), path_of(self.target(upstream, target)[len(base) :])
+        last = own.rpartition("/")[2]
+        return {plain_path(path) for path in (own + behind, f"/{last}{behind}", behind)}
 
     async def ask(
         self,
@@ -120,7 +146,7 @@ class Upstreams:
             scheme="https" if address.is_secure else "http",
             host=address.host,
             port=address.port,
-            target=join(address.base.encode(), target),
+            target=self.target(upstream, target),
         )
         given: Any = {"headers": headers, "content": content, "extensions": {"timeout": self._timeout}}
         request = httpcore.Request(method, url, **given)

@@ -12,6 +12,7 @@ from itertools import islice
 from secrets import token_hex
 from typing import Any, Protocol
 
+from trimtab._shared.strict_json import parse
 from trimtab.counting.totals import TotalBaseline
 from trimtab.errors import ContextError
 from trimtab.integrations.chats import Chat, Chats, Held, Kept, Mark, Opening
@@ -25,6 +26,12 @@ MOST_CUTS_KEPT = 64
 
 MOST_BYTES = 64 * 2**10
 """Of a record."""
+
+MOST_NUMBER = 2**53
+"""No number of a record is above; a count of tokens or characters is far below."""
+
+_UNREADABLE = (ContextError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading a record raises that nobody of us wrote, or that was damaged."""
 
 _VERSION = 1
 _ROOT = "root"
@@ -68,7 +75,7 @@ class Ledger:
         new = self.chats.new_baseline(opening[1] or None)
         try:
             read = [(_chat_of(row, opening, self.chats, new), row["is_new"]) for row in _parse(raw)]
-        except (ContextError, ValueError, TypeError, KeyError, IndexError):
+        except _UNREADABLE:
             return
         found = [known.get(chat.id, chat) for chat, _ in read]
         root = next((chat for chat in found if not chat.marks), None)
@@ -96,7 +103,7 @@ class Ledger:
                 for name, tokens in row["held"].items():
                     if self.held.tokens(name) is None:
                         self.held.learn(str(name), None if tokens is None else int(tokens))
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except _UNREADABLE:
             return
 
 
@@ -117,10 +124,30 @@ def _dump(rows: list[dict[str, Any]]) -> bytes:
 
 
 def _parse(raw: bytes) -> list[dict[str, Any]]:
-    version, rows = json.loads(raw)
+    if len(raw) > MOST_BYTES:
+        raise ValueError("none of ours is so long")
+    version, rows = parse(raw)
     if version != _VERSION:
         raise ValueError("another version")
+    _check_numbers(rows)
     return list(rows)
+
+
+def _check_numbers(value: Any) -> None:
+    """Refuse numbers that no conversation has, before anything is reckoned with them.
+
+    Raises:
+        ValueError: There is one.
+    """
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
+        elif isinstance(one, int | float) and abs(one) > MOST_NUMBER:
+            raise ValueError("no record of ours has such a number")
 
 
 def _learned_in(counter: TotalBaseline | None, chats: Chats) -> dict[str, Any] | None:

@@ -104,6 +104,7 @@ class SQLiteRecords(Records):
             return found
         if found is not None:
             _ABANDONED.append(found)  # to close it would take away the log of the file that is there now
+        _make(self._path)
         one = sqlite3.connect(
             self._path,
             timeout=self._bounds.wait_seconds,
@@ -125,6 +126,14 @@ class SQLiteRecords(Records):
         found, self._connection = self._connection, None
         if found is not None:
             found.close()
+
+
+def _make(path: str) -> None:
+    """Make the file so that no other user reads it; SQLite gives those beside it the same rights."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except OSError:
+        return  # it is there, with the rights that it has; or cannot be made, which SQLite says in its words
 
 
 _ABANDONED: list[sqlite3.Connection] = []
