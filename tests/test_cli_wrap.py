@@ -340,7 +340,7 @@ def test_a_signal_is_passed_on_and_nothing_stays(number: signal.Signals, tmp_pat
         assert process.stdout is not None
         pid, address = process.stdout.readline().split()
         process.send_signal(number)
-        process.wait()  # communicate() would end its input, and so the command, before the signal does
+        process.wait(300)  # communicate() would end its input, and so the command, before the signal does
         assert process.stderr is not None
         said, told = process.stdout.read(), process.stderr.read()
     assert (said, process.returncode) == (f"{int(number)}\n", 5)
@@ -360,7 +360,7 @@ def test_a_signal_that_trimtab_ignores_is_ignored_by_the_command(tmp_path: Path)
         process.stdout.readline()
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGTERM)
-        process.wait()  # communicate() would end its input, and so the command, before the signal does
+        process.wait(300)  # communicate() would end its input, and so the command, before the signal does
         said = process.stdout.read()
     assert (said, process.returncode) == (f"{int(signal.SIGTERM)}\n", 5)
 
@@ -380,8 +380,8 @@ def _started(folder: Path, before: list[str] | None = None) -> subprocess.Popen[
 
 
 def _take_signals() -> None:
-    """Ignore none: a job that a shell runs in the background ignores SIGINT, and so would what it starts."""
-    for one in (signal.SIGINT, signal.SIGQUIT):
+    """Ignore none: jobs in the background ignore SIGINT, and under nohup SIGHUP; so would what they start."""
+    for one in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(one, signal.SIG_DFL)
 
 

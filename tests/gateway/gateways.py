@@ -76,7 +76,7 @@ class Running:
     def end(self) -> str:
         """End the process; gives what it wrote and nobody took, on both outputs."""
         self.process.terminate()
-        assert self.process.wait() == 0
+        assert self.process.wait(300) == 0
         assert self.process.stderr is not None
         with self._came:
             assert self._came.wait_for(lambda: self._is_over, 300)
@@ -200,7 +200,7 @@ def run(
         yield running
     finally:
         process.terminate()
-        process.wait()
+        process.wait(300)
         if reader is not None:
             reader.join()
         process.stdout.close()
