@@ -8,9 +8,8 @@ from collections.abc import Collection, Container, Iterable, Sequence
 from hashlib import sha256
 
 from trimtab.gateway.recent import Call, Conversation, Recent
-from trimtab.replay.table import in_dollars
 from trimtab.report.html import document, safe, scroll_region, sentence
-from trimtab.report.text import plural
+from trimtab.report.text import in_dollars, plural
 
 _STYLE = """
 main.trimtab { max-width: 80rem }

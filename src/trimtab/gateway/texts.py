@@ -25,7 +25,7 @@ from trimtab.inspector import Item, Subject, make_app
 from trimtab.inspector.views import budget_like
 from trimtab.integrations.base import FitOptions
 from trimtab.replay.policies import BY_DEFAULT, STEADY, read_policy
-from trimtab.replay.table import in_dollars
+from trimtab.report.text import in_dollars
 from trimtab.strategies.data import KINDS_ALONE
 
 SENT = "what was sent"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trimtab.replay.table import in_dollars
+from trimtab.report.text import in_dollars, plural
 
 
 class Totals:
@@ -55,25 +55,21 @@ class Totals:
         """Write what they came to, a line or two."""
         if not self.requests:
             return "no request came through the gateway"
-        lines = [f"{_of(self.requests, 'request')} came through the gateway"]
+        lines = [f"{plural(self.requests, 'request')} came through the gateway"]
         if self.sized_requests:
             before, after = self.before_tokens, self.after_tokens
             saved = round(100 * (before - after) / before) if before else 0
             lines[0] += (
-                f": {_of(self.sized_requests, 'conversation')} of {before:,} tokens, sent as {after:,}"
+                f": {plural(self.sized_requests, 'conversation')} of {before:,} tokens, sent as {after:,}"
                 f" ({saved}% saved)"
             )
             evicted, changed = self.evicted_messages, self.changed_messages
-            lines.append(f"{_of(evicted, 'message')} evicted, {changed:,} shortened or cleared")
+            lines.append(f"{plural(evicted, 'message')} evicted, {changed:,} shortened or cleared")
         if self.priced_requests:
-            rest = f", {_of(self.unpriced_requests, 'request')} unknown" if self.unpriced_requests else ""
+            rest = f", {plural(self.unpriced_requests, 'request')} unknown" if self.unpriced_requests else ""
             lines.append(f"billed {in_dollars(self.dollars)} by list prices{rest}")
         if self.refused_requests:
-            lines.append(f"{_of(self.refused_requests, 'request')} not sent: too long for the budget")
+            lines.append(f"{plural(self.refused_requests, 'request')} not sent: too long for the budget")
         if self.failed_requests:
-            lines.append(f"{_of(self.failed_requests, 'request')} failed")
+            lines.append(f"{plural(self.failed_requests, 'request')} failed")
         return "\n".join(lines)
-
-
-def _of(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -44,9 +44,9 @@ from trimtab.inspector.words import in_page, render
 from trimtab.models import dollars_for
 from trimtab.models.prices import find_pricing
 from trimtab.replay import Replayed, chart_page
-from trimtab.replay.table import cells_of, in_dollars, notes_of
+from trimtab.replay.table import cells_of, notes_of
 from trimtab.report.html import overview_fragment
-from trimtab.report.text import plain, plural
+from trimtab.report.text import in_dollars, plain, plural
 from trimtab.session import SessionRule
 from trimtab.session.options import LEAST_BUDGET
 from trimtab.stores import Event

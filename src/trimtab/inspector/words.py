@@ -11,8 +11,7 @@ from starlette.responses import HTMLResponse, Response
 
 from trimtab.errors import ContextError, Hint, Phrase
 from trimtab.inspector.views import in_lines
-from trimtab.replay.table import in_dollars
-from trimtab.report.text import plain, plural
+from trimtab.report.text import in_dollars, plain, plural
 from trimtab.stores.secrets import mask
 
 __all__ = ["in_page", "policy_name", "render"]

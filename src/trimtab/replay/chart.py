@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from trimtab._shared.design import SERIES
 from trimtab.replay.table import (
     cells_of,
-    in_dollars,
     lost_cells,
     notes_of,
     rooms_in,
@@ -22,7 +21,7 @@ from trimtab.replay.table import (
     wrongs_of,
 )
 from trimtab.report.html import colour, document, part, safe, sign
-from trimtab.report.text import plural, runs
+from trimtab.report.text import in_dollars, plural, runs
 
 if TYPE_CHECKING:
     from trimtab.replay.results import CallRow, Evidence, Replayed

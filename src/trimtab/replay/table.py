@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trimtab.models import dollars_for
-from trimtab.report.text import align, extremes, plain, plural
+from trimtab.report.text import align, extremes, in_dollars, plain, plural
 
 if TYPE_CHECKING:
     from trimtab.replay.results import Replayed, Tally
@@ -206,15 +206,6 @@ def wrongs_of(one: Replayed, /) -> list[str]:
         *([f"passed the room at {plural(totals.over_limit, 'call')}"] if totals.over_limit else []),
         *([f"made {plural(totals.invalid, 'call')} invalid"] if totals.invalid else []),
     ]
-
-
-def in_dollars(value: float | None) -> str:
-    """Write a price in dollars, small ones with more digits; nothing where it is not known."""
-    if value is None:
-        return ""
-    return (
-        f"${value:,.2f}" if value >= 1 or not value else f"${value:.2g}" if value < 0.01 else f"${value:.3f}"
-    )
 
 
 def _share(value: float | None) -> str:

@@ -594,6 +594,15 @@ def plural(number: int, one: str) -> str:
     return f"{number:,} {one if number == 1 else one + 's'}"
 
 
+def in_dollars(value: float | None) -> str:
+    """Write a price in dollars, small ones with more digits; nothing where it is not known."""
+    if value is None:
+        return ""
+    return (
+        f"${value:,.2f}" if value >= 1 or not value else f"${value:.2g}" if value < 0.01 else f"${value:.3f}"
+    )
+
+
 def extremes(numbers: Iterable[int], /) -> tuple[int, ...]:
     """Return the least and the most; one number where they are the same."""
     found = sorted(set(numbers))
