@@ -254,7 +254,7 @@ SERVERS = (
         ("Operations.search", "at = head.indexed.version\n", "at = head.indexed.version + 1\n"),
         ("Operations.search", "        at = head.indexed.version\n", "        at = head.version\n"),
         ("Operations._look_up", "(most + 1, *terms)", "(most, *terms)"),
-        ("Operations._script", "except self._redis.exceptions.NoScriptError:", "except ZeroDivisionError:"),
+        ("Script.run", "except redis.exceptions.NoScriptError:", "except ZeroDivisionError:"),
         ("Operations.load", "first = max(0, request.after) + 1", "first = max(0, request.after)"),
         ("Operations.load", "min(request.before - 1, MOST)", "min(request.before, MOST)"),
         ("Operations.load", "step = -1 if request.newest_first else 1", "step = 1"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -10,12 +9,13 @@ from trimtab._shared.lazy import package_of
 from trimtab._shared.steps import Steps
 from trimtab.stores.records.base import Bounds, Records
 from trimtab.stores.redis.connections import ClientOptions, Clients
-from trimtab.stores.redis.operations import Command
+from trimtab.stores.redis.operations import Script
 
 KEYS = ("trimtab:{records}:data", "trimtab:{records}:saved")
 """Both in one slot of a cluster, since a script asks for both."""
 
-_LOAD = """
+_LOAD = Script.of(
+    """
 local oldest = tonumber(redis.call('TIME')[1]) - tonumber(ARGV[1])
 local found = {}
 for at = 2, #ARGV do
@@ -24,7 +24,9 @@ for at = 2, #ARGV do
 end
 return found
 """
-_SAVE = """
+)
+_SAVE = Script.of(
+    """
 local time, kept, many = redis.call('TIME'), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
 local saved = redis.call('ZSCORE', KEYS[2], ARGV[3])
@@ -47,6 +49,7 @@ redis.call('EXPIRE', KEYS[1], kept)
 redis.call('EXPIRE', KEYS[2], kept)
 return 1
 """
+)
 
 
 class RedisRecords(Records):
@@ -79,24 +82,15 @@ class RedisRecords(Records):
         return self._clients.name
 
     def load(self, names: Sequence[str], /) -> list[bytes | None]:
-        found = self._clients.run(self._script(_LOAD, (self._bounds.kept_seconds, *names)))
+        found = self._clients.run(_LOAD.run(self._redis, KEYS, (self._bounds.kept_seconds, *names)))
         return [cast("bytes | None", one) for one in found]
 
     def save(self, name: str, before: bytes | None, after: bytes, /) -> bool:
         words = (self._bounds.kept_seconds, self._bounds.most_records, name, before or b"", after)
-        return bool(self._clients.run(self._script(_SAVE, words)))
+        return bool(self._clients.run(_SAVE.run(self._redis, KEYS, words)))
 
     def close(self) -> None:
         self._clients.close()
-
-    def _script(self, text: str, words: Sequence[Any]) -> Steps[Any]:
-        """Run a script by its name; a server that restarted is sent its text again."""
-        sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
-        rest = (len(KEYS), *KEYS, *words)
-        try:
-            return (yield Command(("EVALSHA", sha, *rest)))
-        except self._redis.exceptions.NoScriptError:
-            return (yield Command(("EVAL", text, *rest)))
 
 
 def _nothing() -> Steps[None]:

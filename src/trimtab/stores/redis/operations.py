@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import inf
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from trimtab._shared.steps import Pause, Steps, relay
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
@@ -58,9 +58,24 @@ class Script(NamedTuple):
     text: str
     sha: str
 
+    @classmethod
+    def of(cls, text: str, /) -> Self:
+        """Name a script."""
+        return cls(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
-def _script(text: str) -> Script:
-    return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+    def run(self, redis: Any, keys: Sequence[str], words: Iterable[Any]) -> Steps[Any]:
+        """Run it by its name; a server that restarted, or took over, is sent its text again.
+
+        Args:
+            redis: The module of the client.
+            keys: Those that it asks for, all in one slot of a cluster.
+            words: Its other arguments.
+        """
+        rest = (len(keys), *keys, *words)
+        try:
+            return (yield Command(("EVALSHA", self.sha, *rest)))
+        except redis.exceptions.NoScriptError:
+            return (yield Command(("EVAL", self.text, *rest)))
 
 
 _INCARNATION = """
@@ -124,7 +139,7 @@ An index of schema 2 knew which texts have a term, and not how often; one of sch
 It goes, and is made anew in batches.
 """
 
-APPEND = _script(
+APPEND = Script.of(
     _INCARNATION
     + _TERMS
     + """
@@ -199,7 +214,7 @@ and row of each rewrite, how many texts more that makes and how many characters;
 span and posting of each term that a rewrite adds or removes, of what it removes the first two bytes.
 """
 
-LOAD = _script(
+LOAD = Script.of(
     _INCARNATION
     + """
 local version = tonumber(redis.call('HGET', key, 'v') or '0')
@@ -248,7 +263,7 @@ its first line, which says all but the body; or "span", first and last version, 
 rows.
 """
 
-INDEX = _script(
+INDEX = Script.of(
     _INCARNATION
     + """
 if incarnation ~= ARGV[1] or (redis.call('HGET', key, 'x') or '') ~= ARGV[2]
@@ -271,7 +286,7 @@ ARGV: incarnation, `x` and version of the last rewrite, all as they were read; `
 and postings, of each.
 """
 
-FIND = _script(
+FIND = Script.of(
     _INCARNATION
     + """
 local index = redis.call('HGET', key, 'x') or ''
@@ -302,7 +317,7 @@ postings, span, postings…), …).
 ARGV: how many postings of each term are enough; the terms.
 """
 
-MARK = _script(
+MARK = Script.of(
     """
 local schema = tonumber(redis.call('GET', KEYS[1]) or '0')
 if schema and schema < tonumber(ARGV[1]) then
@@ -313,7 +328,7 @@ return redis.call('GET', KEYS[1])
 )
 """Note how sessions are kept, unless a newer trimtab did; the number that is there. ARGV: ours."""
 
-DELETE = _script(
+DELETE = Script.of(
     _INCARNATION
     + """
 if incarnation and ARGV[1] ~= '' and ARGV[1] ~= incarnation then
@@ -492,12 +507,8 @@ class Operations:
         return head, rewrite, events
 
     def _script(self, script: Script, key: str, words: Iterable[Any]) -> Steps[Any]:
-        """Run a script by its name; a server that restarted, or took over, is sent its text again."""
-        rest = (1, key, *words)
-        try:
-            return (yield Command(("EVALSHA", script.sha, *rest)))
-        except self._redis.exceptions.NoScriptError:
-            return (yield Command(("EVAL", script.text, *rest)))
+        """Run a script for one key."""
+        return (yield from script.run(self._redis, (key,), words))
 
     def _key(self, session: str) -> str:
         return f"{self._prefix}:session:{session}"
