@@ -29,6 +29,18 @@ class JSONHandler(BaseHTTPRequestHandler):
         kind = "text/event-stream" if isinstance(events, str) else "application/vnd.amazon.eventstream"
         self._send(200, events, {"Content-Type": kind})
 
+    def begin_stream(self) -> None:
+        """Begin an answer of events that are sent one by one, without a length."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def send_part(self, events: bytes) -> None:
+        """Send events at once, as a chunk."""
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(events), events))
+        self.wfile.flush()
+
     def _send(self, status: int, text: str | bytes, headers: Mapping[str, str]) -> None:
         sent = text.encode() if isinstance(text, str) else text
         self.send_response(status)

@@ -131,13 +131,9 @@ def test_a_part_of_a_stream_passes_before_the_next_is_there() -> None:
     class Slow(JSONHandler):
         def do_POST(self) -> None:
             self.received()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
+            self.begin_stream()
             for event in (b"data: 1\n\n", b'data: {"usage": {"prompt_tokens": 5}}\n\n', b"data: [DONE]\n\n"):
-                self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
-                self.wfile.flush()
+                self.send_part(event)
                 waited.append(read.wait(30))
                 read.clear()
             self.wfile.write(b"0\r\n\r\n")
@@ -165,13 +161,8 @@ def test_a_client_that_closes_behind_the_last_event_is_still_billed() -> None:
     class Waiting(JSONHandler):
         def do_POST(self) -> None:
             self.received()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            events = b'data: {"usage": {"prompt_tokens": 5}}\n\ndata: [DONE]\n\n'
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(events), events))
-            self.wfile.flush()
+            self.begin_stream()
+            self.send_part(b'data: {"usage": {"prompt_tokens": 5}}\n\ndata: [DONE]\n\n')
             closed.wait(300)
             self.close_connection = True
 
@@ -220,12 +211,8 @@ def test_an_answer_that_breaks_off_breaks_off_for_the_client() -> None:
     class Dying(JSONHandler):
         def do_POST(self) -> None:
             self.received()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            self.wfile.write(b"9\r\ndata: 1\n\n\r\n")
-            self.wfile.flush()
+            self.begin_stream()
+            self.send_part(b"data: 1\n\n")
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
 

@@ -58,12 +58,8 @@ def test_a_client_that_goes_away_within_a_stream_ends_the_call_of_the_upstream()
     class Endless(JSONHandler):
         def do_POST(self) -> None:
             self.received()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            self.wfile.write(b"9\r\ndata: 1\n\n\r\n")
-            self.wfile.flush()
+            self.begin_stream()
+            self.send_part(b"data: 1\n\n")
             self.connection.settimeout(60)
             if self.connection.recv(1) == b"":
                 gone.set()
