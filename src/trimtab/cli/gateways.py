@@ -102,6 +102,12 @@ def learn_option(otherwise: bool | None) -> Callable[[F], F]:
     )
 
 
+def _many(command: str, name: str, metavar: str, help: str) -> Callable[[F], F]:
+    """Make an option that may be repeated, and is read from a variable of its command, too."""
+    variable = f"TRIMTAB_{command}_{name.upper()}"
+    return click.option(f"--{name}", f"{name}s", metavar=metavar, multiple=True, envvar=variable, help=help)
+
+
 def upstream_option(command: str, otherwise: str) -> Callable[[F], F]:
     """Make the option of servers for a command.
 
@@ -109,13 +115,11 @@ def upstream_option(command: str, otherwise: str) -> Callable[[F], F]:
         command: Its name, which that of a variable of the environment has.
         otherwise: Which servers are asked where the option names none.
     """
-    return click.option(
-        "--upstream",
-        "upstreams",
-        metavar="API[/MODEL]=URL",
-        multiple=True,
-        envvar=f"TRIMTAB_{command}_UPSTREAM",
-        help="Server that speaks an API, for all models or those of a pattern; API,key:NAME for a key."
+    return _many(
+        command,
+        "upstream",
+        "API[/MODEL]=URL",
+        "Server that speaks an API, for all models or those of a pattern; API,key:NAME for a key."
         f" Repeatable. Default: {otherwise}.",
     )
 
@@ -126,13 +130,11 @@ def budget_option(command: str) -> Callable[[F], F]:
     Args:
         command: Its name, which that of a variable of the environment has.
     """
-    return click.option(
-        "--budget",
-        "budgets",
-        metavar="[FOR=]N",
-        multiple=True,
-        envvar=f"TRIMTAB_{command}_BUDGET",
-        help="Room in tokens, such as 8000 or 8k; a share of the model's input limit, such as 80%; tier,"
+    return _many(
+        command,
+        "budget",
+        "[FOR=]N",
+        "Room in tokens, such as 8000 or 8k; a share of the model's input limit, such as 80%; tier,"
         " below its next price tier; or a policy in TOML or JSON. FOR is a model, which may be a pattern such"
         " as 'my-*', route:PATH, key:NAME, or several with commas between. Repeatable. Default: the model's"
         " window, less the room for its answer.",
@@ -145,13 +147,11 @@ def key_option(command: str) -> Callable[[F], F]:
     Args:
         command: Its name, which that of a variable of the environment has.
     """
-    return click.option(
-        "--key",
-        "keys",
-        metavar="NAME=sha256:HASH",
-        multiple=True,
-        envvar=f"TRIMTAB_{command}_KEY",
-        help="Name for a client's key, told by its hash, or by the variable or file that has it:"
+    return _many(
+        command,
+        "key",
+        "NAME=sha256:HASH",
+        "Name for a client's key, told by its hash, or by the variable or file that has it:"
         " NAME=env:VARIABLE, NAME=file:PATH. Repeatable.",
     )
 

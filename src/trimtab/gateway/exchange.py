@@ -320,8 +320,10 @@ class Exchange:
     async def _charge(self, fitted: FittedCall, usage: Mapping[str, Any] | None) -> None:
         """Take in what a request was billed."""
         record, fits = self.record, self._fits
-        learned = asyncio.to_thread(fits.learn, fitted, usage) if fits.waits else None
-        record.billed = fits.learn(fitted, usage) if learned is None else await learned
+        if fits.waits:
+            record.billed = await asyncio.to_thread(fits.learn, fitted, usage)
+        else:
+            record.billed = fits.learn(fitted, usage)
         record.parts, record.dollars = charge_in(usage, fitted.model)
 
     async def _body(self) -> bytes:

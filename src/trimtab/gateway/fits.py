@@ -64,6 +64,11 @@ class FittedBy(NamedTuple):
     is_alone: bool = False
     """Whether what several processes know could not be had."""
 
+    def keep(self) -> None:
+        """Have other processes know what the request taught."""
+        if self.recall is not None:
+            self.recall.keep()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedCall:
@@ -257,8 +262,7 @@ class Fits:
             return replace(asked, told={"untouched": "no_messages"})
         if len(self._met) < MOST_MODELS:  # with messages: before these, no tokenizer was needed
             self._met.add((call.form, asked.model))
-        if by.recall is not None:
-            by.recall.keep()
+        by.keep()
         return asked.with_request(sent, by, is_changed=sent.body != request)
 
     @property
@@ -308,8 +312,7 @@ class Fits:
         except (_Refusal, ContextError):
             return None
         finally:  # how long a request may be was learned, also where this one cannot be
-            if by.recall is not None:
-                by.recall.keep()
+            by.keep()
         made = fitted.with_request(sent, by, is_changed=True)
         return replace(made, told={**made.told, "again": 1})
 
@@ -329,8 +332,7 @@ class Fits:
         by, sent = fitted.by, fitted.sent
         if self._learns and sent is not None and by is not None:
             sent.record(billed if sent.held is None else usage)  # a number is not read a second time
-            if by.recall is not None:
-                by.recall.keep()
+            by.keep()
         return billed
 
     def memory_trouble(self) -> str:

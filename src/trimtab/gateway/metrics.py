@@ -56,7 +56,7 @@ class Metrics:
     def add(self, record: Record, /) -> None:
         """Take in a request that is at its end."""
         status = str(record.status) if 100 <= record.status < 600 else "other"
-        end = record.end.partition(":")[0]
+        end = record.end_word
         self._requests[record.api, record.form, record.upstream, status, end] += 1
         place = record.form, record.upstream
         self._unlearned[place] += int(record.told.get("learned") == "no")

@@ -137,7 +137,7 @@ def _call_of(record: Record, reuse: float | None, told: Mapping[str, int]) -> Ca
         fit_ms=record.fit_ms,
         first_ms=record.first_ms,
         status=record.status,
-        end=record.end.partition(":")[0],
+        end=record.end_word,
         **told,
     )
 

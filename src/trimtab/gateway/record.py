@@ -98,6 +98,11 @@ class Record:
         return {key: value for key, value in told.items() if value not in (None, "")}
 
     @property
+    def end_word(self) -> str:
+        """How it ended, without the class of an error."""
+        return self.end.partition(":")[0]
+
+    @property
     def is_unpriced(self) -> bool:
         """Whether a model answered, and nobody knows what that cost."""
         is_answered = self.end == "done" and self.status < 300 and self.asked is not None

@@ -107,7 +107,7 @@ class Spans:
             try:
                 yield
             finally:
-                end = record.end.partition(":")[0]
+                end = record.end_word
                 shared = _shared(record, end)
                 self._seconds.record(record.since() / 1000, shared)
                 if record.dollars is not None:

@@ -319,7 +319,7 @@ class Chats:
 
         first = _first_of(messages)
         last = len(messages) - 1
-        opening = (asker or "", model or "", key(first) if first >= 0 else "")
+        opening = self.opening_of(messages, model, asker)
         if asker is None:
             return Chat(opening, self.new_baseline(model), self.format, self.digest)
         with self._lock:

@@ -69,9 +69,9 @@ class Ledger:
 
         A record that cannot be read, as one of another version or counter, is as good as none.
         """
-        known = {chat.id: chat for chat in self.chats.alike(opening) if chat.id}
         if raw is None:
             return
+        known = {chat.id: chat for chat in self.chats.alike(opening) if chat.id}
         new = self.chats.new_baseline(opening[1] or None)
         try:
             read = [(_chat_of(row, opening, self.chats, new), row["is_new"]) for row in _parse(raw)]
