@@ -3,13 +3,14 @@
 A store keeps one log of events a session, and nothing else. Versions count the events of a session
 from 1 without a gap; the version of a session is that of its newest event, 0 if it has none.
 
-Four rules hold for every store:
+Five rules hold for every store:
 
 * `append` is one atomic step. It is given the version it builds on; if another writer was faster it
   changes nothing and raises `VersionConflictError` with both versions.
 * `append` is idempotent by the id of its first event. Asked again after a lost answer it stores nothing
   twice, and says so.
 * What was acknowledged is there when the store is opened again.
+* A session has labels: its owner, metadata and time to live. They are stored by the append that says them.
 * A session has an incarnation: a text that the store makes when its first event is stored, and never again.
   Every event read says it, and every request may say which one it means. Where that one was deleted the
   request changes nothing, reads nothing, and raises `SessionDeletedError`.
@@ -17,16 +18,26 @@ Four rules hold for every store:
 
 from __future__ import annotations
 
+import json
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 
 from trimtab._shared.checks import check_whole
 from trimtab._shared.steps import Steps, arun, run
-from trimtab.errors import ConfigurationError, CopyError, StoreUnavailableError, VersionConflictError
+from trimtab.errors import (
+    ConfigurationError,
+    CopyError,
+    SessionDeletedError,
+    StoreUnavailableError,
+    VersionConflictError,
+)
+from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, check_owner, is_text, labels_in
+from trimtab.stores.listing import EXPIRE_LIMIT, ListRequest, check_limit, check_time
 
 T = TypeVar("T")
 
@@ -79,6 +90,8 @@ class AppendRequest:
             only.
         incarnation: Which of the sessions with this name it is based on (its events say); None: the current
             one.
+        labels: Whose the session is from now on, its metadata and its time to live. None: what its events
+            say, and if they say nothing, what is stored.
     """
 
     session: str
@@ -90,6 +103,10 @@ class AppendRequest:
     """New data of stored events, by version; their id, kind and time do not change. For redaction only."""
     incarnation: str | None = None
     """Which of the sessions with this name it is based on (its events say); None: the current one."""
+    labels: Labels | None = None
+    """Whose the session is from now on, its metadata and its time to live. None: what its events say, and if
+    they say nothing, what is stored.
+    """
 
     def __post_init__(self) -> None:
         if not self.events:
@@ -99,6 +116,15 @@ class AppendRequest:
         """Return the events with their new versions."""
         first = self.expected_version + 1
         return [replace(event, version=first + at) for at, event in enumerate(self.events)]
+
+    def new_labels(self) -> Labels | None:
+        """Return the labels that it sets; None: it sets none."""
+        return self.labels or labels_in((event.kind, event.data) for event in self.events)
+
+    @property
+    def used(self) -> float:
+        """The time of its newest event: the session was used then."""
+        return float(self.events[-1].time)
 
 
 class Appended(NamedTuple):
@@ -261,21 +287,96 @@ class Store(Protocol):
         """
         ...
 
-    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        """Remove a session; no byte of it remains where the store keeps its data.
+    def delete(
+        self, session: str | None = None, /, *, owner: str | None = None, incarnation: str | None = None
+    ) -> Receipt:
+        """Remove a session, or all of an owner; no byte of it remains where the store keeps its data.
+
+        Of an owner, every session that is there when the order begins is removed, each at once or not at
+        all. A `Session` that still writes to one gets a `SessionDeletedError`. One that begins meanwhile is
+        a new session, and may remain. It is safe to repeat.
 
         Args:
             session: Its name.
+            owner: In place of a name: whose sessions.
             incarnation: Which of the sessions with that name; None: the current one.
+
+        Returns:
+            What is gone, and what could not be.
 
         Raises:
             SessionDeletedError: Another session has its name now; it is not changed.
         """
         ...
 
-    def sessions(self) -> list[str]:
-        """List the names of all sessions, sorted."""
+    def sessions(
+        self,
+        *,
+        owner: str | None = None,
+        prefix: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        used_before: float | None = None,
+        used_after: float | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Sessions:
+        """List sessions that meet every condition: their names, and what the store knows of each.
+
+        They are in the order of their names. With `used_before` or `used_after` they are in the order of use,
+        the oldest first: a session that is used while pages are read moves to the end, so none is left out,
+        and one that was shown may be shown again.
+
+        Args:
+            owner: Only those of this owner.
+            prefix: Only names that begin so.
+            metadata: Only those with all these values; 1 and 1.0 are the same, True is neither.
+            used_before: Only those whose newest event is older than this, in seconds since 1970.
+            used_after: Only those whose newest event is newer than this.
+            limit: The most to return; None: all.
+            after: The `next` of the page before.
+
+        Example:
+            >>> from trimtab.stores import MemoryStore
+            >>> store = MemoryStore()
+            >>> for name in ("chat-1", "chat-2"):
+            ...     event = Event(id="e1", kind="message", time=0.0)
+            ...     labels = Labels(owner="ada")
+            ...     request = AppendRequest(session=name, expected_version=0, events=[event], labels=labels)
+            ...     _ = store.append(request)
+            >>> page = store.sessions(owner="ada", limit=1)
+            >>> page, store.sessions(owner="ada", limit=1, after=page.next)
+            (['chat-1'], ['chat-2'])
+        """
         ...
+
+    def expire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
+        """Remove sessions whose time to live is over since their newest event.
+
+        Several processes may do this at once: each session is counted in one receipt. One that is used
+        before it is removed lives on.
+
+        Args:
+            now: The time, in seconds since 1970; None: that of this machine.
+            limit: The most to remove; `more` of the receipt tells whether there may be others.
+        """
+        ...
+
+    def export(
+        self, *, owner: str | None = None, prefix: str | None = None, after: str | None = None
+    ) -> Iterator[str]:
+        """Write sessions as lines of JSON, event by event; the memory it needs has a bound.
+
+        Each event is a line with its `session`. Behind the last one of a session is a line with `events`,
+        their number, and the labels; or with `error` where the session was deleted meanwhile. Every line has
+        `at`: pass that of the last line you have as `after` to go on behind it.
+
+        Args:
+            owner: Only sessions of this owner.
+            prefix: Only sessions whose names begin so.
+            after: Go on behind the line with this `at`.
+        """
+        export = _Export(owner, prefix, after)
+        return iter(_lines(export, lambda ask: ask.now(self)))
 
     def close(self) -> None:
         """Close connections; a store may be closed twice."""
@@ -293,13 +394,35 @@ class Store(Protocol):
         """Find messages; see `search`."""
         ...
 
-    async def adelete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        """Remove a session; see `delete`."""
+    async def adelete(
+        self, session: str | None = None, /, *, owner: str | None = None, incarnation: str | None = None
+    ) -> Receipt:
+        """Remove a session, or all of an owner; see `delete`."""
         ...
 
-    async def asessions(self) -> list[str]:
-        """List the names of all sessions; see `sessions`."""
+    async def asessions(
+        self,
+        *,
+        owner: str | None = None,
+        prefix: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        used_before: float | None = None,
+        used_after: float | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Sessions:
+        """List sessions; see `sessions`."""
         ...
+
+    async def aexpire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
+        """Remove sessions whose time to live is over; see `expire`."""
+        ...
+
+    def aexport(
+        self, *, owner: str | None = None, prefix: str | None = None, after: str | None = None
+    ) -> AsyncIterator[str]:
+        """Write sessions as lines of JSON; see `export`."""
+        return _alines(_Export(owner, prefix, after), self)
 
     async def aclose(self) -> None:
         """Close connections; see `close`."""
@@ -308,6 +431,40 @@ class Store(Protocol):
 
 class ClosedStore(Store):
     """Closes a store at the end of a `with` or `async with` block."""
+
+    def sessions(
+        self,
+        *,
+        owner: str | None = None,
+        prefix: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        used_before: float | None = None,
+        used_after: float | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Sessions:
+        return self._list(
+            ListRequest(
+                owner=owner,
+                prefix=prefix,
+                metadata=metadata,
+                used_before=used_before,
+                used_after=used_after,
+                limit=limit,
+                after=after,
+            )
+        )
+
+    @abstractmethod
+    def _list(self, request: ListRequest) -> Sessions:
+        """List a page of sessions."""
+
+    def expire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
+        return self._expire(check_time(time.time() if now is None else now), check_limit(limit))
+
+    @abstractmethod
+    def _expire(self, now: float, limit: int) -> Receipt:
+        """Remove sessions whose time is over."""
 
     def __enter__(self) -> Self:
         return self
@@ -346,14 +503,158 @@ class ThreadedStore(ClosedStore):
     async def asearch(self, request: SearchRequest, /) -> list[Event]:
         return await _in_thread(self.search, request)
 
-    async def adelete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        await _in_thread(partial(self.delete, session, incarnation=incarnation))
+    async def adelete(
+        self, session: str | None = None, /, *, owner: str | None = None, incarnation: str | None = None
+    ) -> Receipt:
+        return await _in_thread(partial(self.delete, session, owner=owner, incarnation=incarnation))
 
-    async def asessions(self) -> list[str]:
-        return await _in_thread(self.sessions)
+    async def asessions(
+        self,
+        *,
+        owner: str | None = None,
+        prefix: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        used_before: float | None = None,
+        used_after: float | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Sessions:
+        listed = partial(
+            self.sessions,
+            owner=owner,
+            prefix=prefix,
+            metadata=metadata,
+            used_before=used_before,
+            used_after=used_after,
+            limit=limit,
+            after=after,
+        )
+        return await _in_thread(listed)
+
+    async def aexpire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
+        return await _in_thread(partial(self.expire, now=now, limit=limit))
 
     async def aclose(self) -> None:
         await _in_thread(self.close)
+
+
+# Sessions as lines.
+
+
+class _Ask(NamedTuple):
+    """A call of a store, for both colours."""
+
+    load: LoadRequest | None = None
+    listed: Mapping[str, Any] | None = None
+
+    def now(self, store: Store) -> Any:
+        return store.load(self.load) if self.load is not None else store.sessions(**(self.listed or {}))
+
+    async def later(self, store: Store) -> Any:
+        if self.load is not None:
+            return await store.aload(self.load)
+        return await store.asessions(**(self.listed or {}))
+
+
+_EXPORT_EVENTS = 500
+"""Events read at a time."""
+
+
+class _Export:
+    """Sessions that become lines, and how far that is."""
+
+    def __init__(self, owner: str | None, prefix: str | None, after: str | None) -> None:
+        if owner is not None:
+            check_owner(owner)
+        self._asked = {"owner": owner, "prefix": prefix}
+        self._entry: SessionEntry | None = None
+        self._version = 0
+        self._begun = _place_of(after)
+        self._after: str | None = None
+        self._is_last = False
+        self._waiting: list[SessionEntry] = []
+
+    def page(self) -> Steps[list[str] | None]:
+        """Write the next lines; None where nothing more is."""
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            return (yield from self._go_on(*begun))
+        if self._entry is None and not self._waiting:
+            if self._is_last:
+                return None
+            listed = {**self._asked, "limit": _EXPORT_EVENTS, "after": self._after}
+            page: Sessions = yield _Ask(listed=listed)
+            self._after, self._is_last, self._waiting = page.next, page.next is None, page[::-1]
+            return []
+        if self._entry is None:
+            self._entry, self._version = self._waiting.pop(), 0
+        return (yield from self._events(self._entry))
+
+    def _go_on(self, name: str, version: int | None, incarnation: str) -> Steps[list[str]]:
+        """Go on behind a line; a session that was begun anew since then is written from its beginning."""
+        self._after = json.dumps([name])
+        if version is None:
+            return []
+        there: Sessions = yield _Ask(listed={**self._asked, "prefix": name, "limit": 1})
+        same = there and there[0] == name
+        if not same or there[0].incarnation != incarnation:
+            gone = SessionEntry(name, incarnation=incarnation)
+            line = _line(gone, None, session=name, error="it was deleted while it was exported")
+            self._waiting = there if same else []
+            return [line]
+        self._entry, self._version = there[0], version
+        return []
+
+    def _events(self, entry: SessionEntry) -> Steps[list[str]]:
+        name, after, meant = str(entry), self._version, entry.incarnation or None
+        request = LoadRequest(session=name, after=after, limit=_EXPORT_EVENTS, incarnation=meant)
+        try:
+            events: list[Event] = yield _Ask(load=request)
+        except SessionDeletedError:
+            self._entry = None
+            return [_line(entry, None, session=name, error="it was deleted while it was exported")]
+        lines = [_line(entry, event.version, session=name, **_columns(event)) for event in events]
+        self._version += len(events)
+        if len(events) < _EXPORT_EVENTS:
+            self._entry = None
+            labels = {"owner": entry.owner, "metadata": entry.metadata, "ttl": entry.ttl}
+            lines.append(_line(entry, None, session=name, events=self._version, **labels))
+        return lines
+
+
+def _columns(event: Event) -> dict[str, Any]:
+    return {name: getattr(event, name) for name in ("version", "id", "kind", "time", "data", "state")}
+
+
+def _line(entry: SessionEntry, at_version: int | None, /, **told: Any) -> str:
+    """Write a line, and where it stands; it has no newline of its own."""
+    at = json.dumps([str(entry), at_version, entry.incarnation])
+    return json.dumps({**told, "at": at}, separators=(",", ":"))
+
+
+def _place_of(after: str | None) -> tuple[str, int | None, str] | None:
+    if after is None:
+        return None
+    try:
+        name, version, incarnation = json.loads(after)
+        if is_text(name) and isinstance(incarnation, str) and (version is None or type(version) is int):
+            return name, version, incarnation
+    except (TypeError, ValueError, RecursionError):
+        pass
+    raise ConfigurationError(
+        f"after must be what an exported line has as `at`, not {after!r:.80}", argument="after"
+    )
+
+
+def _lines(export: _Export, answer: Callable[[_Ask], Any]) -> Iterator[str]:
+    while (lines := run(export.page(), answer)) is not None:
+        yield from lines
+
+
+async def _alines(export: _Export, store: Store) -> AsyncIterator[str]:
+    while (lines := await arun(export.page(), lambda ask: ask.later(store))) is not None:
+        for line in lines:
+            yield line
 
 
 async def _in_thread(call: Callable[..., T], *arguments: Any) -> T:

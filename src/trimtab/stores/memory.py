@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import inf, nextafter
 from threading import RLock
+from typing import Any
 
 from trimtab._shared.steps import run
 from trimtab.relevance.index import Index
@@ -17,6 +21,8 @@ from trimtab.stores.base import (
     ThreadedStore,
 )
 from trimtab.stores.fork import Forked
+from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, check_owner, keys_of
+from trimtab.stores.listing import ListRequest, check_one
 from trimtab.stores.rows import (
     Row,
     check_incarnation,
@@ -42,6 +48,22 @@ class _Log:
         self.index = Index()
         """Of its messages, by version."""
         self.incarnation = new_incarnation()
+        self.labels = Labels()
+
+    def entry(self, name: str) -> SessionEntry:
+        """Make what a list of sessions says of it."""
+        return SessionEntry(
+            name,
+            version=len(self.rows),
+            used=float(self.rows[-1].time) if self.rows else 0.0,
+            labels=self.labels,
+            incarnation=self.incarnation,
+        )
+
+    def receipt(self) -> Receipt:
+        """Make a receipt for removing it."""
+        messages = sum(row.kind == "message" for row in self.rows)
+        return Receipt(sessions=1, messages=messages, bytes=sum(len(row.body) for row in self.rows))
 
     def change_index(self, old: Sequence[Event], new: Sequence[Event]) -> None:
         """Take events out of the index, and put others into it."""
@@ -55,6 +77,60 @@ class _Log:
     def kinds(self, versions: Sequence[int]) -> dict[int, str]:
         """Say of what kind events are."""
         return {version: self.rows[version - 1].kind for version in versions}
+
+
+class _Listed:
+    """The sessions in each order that a list may have: by name and by use, of all, an owner or a label."""
+
+    def __init__(self) -> None:
+        self._orders: dict[tuple[str, ...], list[Any]] = {}
+
+    @staticmethod
+    def _places(entry: SessionEntry) -> Iterator[tuple[tuple[str, ...], Any]]:
+        name, use = (str(entry),), (entry.used, str(entry))
+        yield ("name",), name
+        yield ("use",), use
+        if entry.owner is not None:
+            yield ("name", entry.owner), name
+            yield ("use", entry.owner), use
+        for key in keys_of(entry.metadata):
+            yield ("key", key), name
+        if entry.expires is not None:
+            yield ("end",), (entry.expires, str(entry))
+
+    def add(self, entry: SessionEntry) -> None:
+        for order, place in self._places(entry):
+            insort(self._orders.setdefault(order, []), place)
+
+    def remove(self, entry: SessionEntry) -> None:
+        for order, place in self._places(entry):
+            places = self._orders[order]
+            del places[bisect_left(places, place)]
+            if not places:
+                del self._orders[order]
+
+    def names(self, request: ListRequest) -> Iterator[str]:
+        """Give the names of sessions among which are those asked for, in order."""
+        owner = () if request.owner is None else (request.owner,)
+        if request.by_use:
+            places = self._orders.get(("use", *owner), [])
+            lowest = -inf if request.used_after is None else nextafter(request.used_after, inf)
+            first = bisect_left(places, (lowest,))
+            before = request.used_before
+            end = len(places) if before is None else bisect_left(places, (before,))
+        else:
+            order = ("key", request.keys[0]) if request.keys and not owner else ("name", *owner)
+            places = self._orders.get(order, [])
+            first = bisect_left(places, (request.prefix or "",))
+            end = len(places) if request.end is None else bisect_left(places, (request.end,))
+        if request.place is not None:
+            first = max(first, bisect_right(places, request.place))
+        return (place[-1] for place in places[first:end])
+
+    def ended(self, now: float, limit: int) -> list[str]:
+        """Give the names of sessions whose time is over, the first to end first."""
+        places = self._orders.get(("end",), [])
+        return [name for _, name in places[: min(limit, bisect_right(places, (now, "\U0010ffff")))]]
 
 
 def _rows(log: _Log, request: LoadRequest) -> list[Row]:
@@ -88,6 +164,7 @@ class MemoryStore(Forked, ThreadedStore):
 
     def __init__(self) -> None:
         self._logs: dict[str, _Log] = {}
+        self._listed = _Listed()
         self._lock = RLock()
         super().__init__()  # last: from now on it is told of forks, by any thread, and needs its lock
 
@@ -97,6 +174,7 @@ class MemoryStore(Forked, ThreadedStore):
 
     def append(self, request: AppendRequest, /) -> Appended:
         rows, rewrites = to_rows(request)
+        labels = request.new_labels()
         with self._lock:
             log = self._log(request)
             version = len(log.rows)
@@ -114,11 +192,15 @@ class MemoryStore(Forked, ThreadedStore):
                     raise not_stored(request, row.version)
             old = [from_row(log.rows[row.version - 1], session=request.session) for row in rewrites]
             log.change_index(old, (*request.rewrites, *request.numbered()))
+            if log.rows:
+                self._listed.remove(log.entry(request.session))
             for row in rewrites:
                 log.rows[row.version - 1] = row
             log.places.update((row.id, row.version - 1) for row in rows)
             log.rows += rows
+            log.labels = labels or log.labels
             self._logs[request.session] = log
+            self._listed.add(log.entry(request.session))
             return Appended(len(log.rows), incarnation=log.incarnation)
 
     def load(self, request: LoadRequest, /) -> list[Event]:
@@ -149,17 +231,42 @@ class MemoryStore(Forked, ThreadedStore):
         check_incarnation(request.session, request.incarnation, None if log is None else log.incarnation)
         return log or _Log()
 
-    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        check_session_name(session)
+    def delete(
+        self, session: str | None = None, /, *, owner: str | None = None, incarnation: str | None = None
+    ) -> Receipt:
+        check_one(session, owner)
         with self._lock:
-            log = self._logs.get(session)
+            if session is None:
+                return self._remove(self.sessions(owner=check_owner(owner)))
+            log = self._logs.get(check_session_name(session))
             if log is not None:
                 check_incarnation(session, incarnation, log.incarnation)
-                del self._logs[session]
+            return self._remove([session])
 
-    def sessions(self) -> list[str]:
+    def _remove(self, names: Sequence[str]) -> Receipt:
+        receipt = Receipt()
+        for name in names:
+            log = self._logs.pop(name, None)
+            if log is not None:
+                self._listed.remove(log.entry(name))
+                receipt += log.receipt()
+        return receipt
+
+    def _list(self, request: ListRequest) -> Sessions:
+        entries: list[SessionEntry] = []
         with self._lock:
-            return sorted(self._logs)
+            for name in self._listed.names(request):
+                entry = self._logs[name].entry(name)
+                if request.is_met(entry):
+                    entries.append(entry)
+                    if len(entries) == request.asked:
+                        break
+        return request.page(entries)
+
+    def _expire(self, now: float, limit: int) -> Receipt:
+        with self._lock:
+            receipt = self._remove(self._listed.ended(now, limit))
+            return replace(receipt, more=bool(self._listed.ended(now, 1)))
 
     def close(self) -> None:
         """Do nothing: the sessions live as long as the store."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from trimtab._shared.checks import check_whole
 from trimtab.errors import ConfigurationError, CorruptSessionError, SessionDeletedError, VersionConflictError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest
+from trimtab.stores.labels import is_text
 
 
 class Row(NamedTuple):
@@ -223,10 +224,4 @@ def storable_ids(ids: Sequence[str], /) -> list[str]:
 
 def is_name(name: object, /) -> bool:
     """Tell whether an event or a session can be called that."""
-    if not isinstance(name, str) or not 1 <= len(name) <= 512 or "\0" in name:
-        return False
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return is_text(name)

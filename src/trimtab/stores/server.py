@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from trimtab._shared.steps import Steps, arun, run
 from trimtab.errors import ConfigurationError, ContextError
 from trimtab.stores.base import Appended, AppendRequest, ClosedStore, Event, Found, LoadRequest, SearchRequest
+from trimtab.stores.labels import Receipt, Sessions, check_owner
+from trimtab.stores.listing import (
+    EXPIRE_LIMIT,
+    ListRequest,
+    check_limit,
+    check_one,
+    check_time,
+)
 from trimtab.stores.secrets import mask
 
 if TYPE_CHECKING:
@@ -138,8 +148,10 @@ class _Operations(Protocol):
     def append(self, request: AppendRequest) -> Steps[Appended]: ...
     def load(self, request: LoadRequest) -> Steps[list[Event]]: ...
     def search(self, request: SearchRequest) -> Steps[Found]: ...
-    def delete(self, session: str, incarnation: str | None) -> Steps[None]: ...
-    def sessions(self) -> Steps[list[str]]: ...
+    def delete(self, session: str, incarnation: str | None) -> Steps[Receipt]: ...
+    def delete_owned(self, owner: str) -> Steps[Receipt]: ...
+    def expire(self, now: float, limit: int) -> Steps[Receipt]: ...
+    def list_page(self, request: ListRequest) -> Steps[Sessions]: ...
     def scrub(self) -> Steps[None]: ...
 
 
@@ -175,21 +187,46 @@ class ServedStore(ClosedStore):
         """
         return self._connections.run(self._operations.search(request))
 
-    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        """Remove a session; see `Store.delete`.
+    def delete(
+        self, session: str | None = None, /, *, owner: str | None = None, incarnation: str | None = None
+    ) -> Receipt:
+        """Remove a session, or all of an owner; see `Store.delete`.
+
+        The server rewrites its files once for each call.
 
         Raises:
             SessionDeletedError: Another session has its name now.
             StoreUnavailableError: The session is removed, but the server's files still contain its bytes:
                 another connection reads them, or the server has not rewritten them. Call `delete` or `scrub`
-                again.
+                again. For an owner the receipt says so.
         """
-        self._connections.run(self._operations.delete(session, incarnation))
-        if self._scrub_on_delete:
+        receipt = self._connections.run(self._removal(session, owner, incarnation))
+        if not self._scrub_on_delete:
+            return _unscrubbed(receipt)
+        try:
             self.scrub()
+        except ContextError as error:
+            return _not_erased(receipt, error, of_one=owner is None)
+        return receipt
 
-    def sessions(self) -> list[str]:
-        return self._connections.run(self._operations.sessions())
+    def _removal(self, session: str | None, owner: str | None, incarnation: str | None) -> Steps[Receipt]:
+        check_one(session, owner)
+        if session is None:
+            return self._operations.delete_owned(check_owner(owner))
+        return self._operations.delete(session, incarnation)
+
+    def _list(self, request: ListRequest) -> Sessions:
+        return self._connections.run(self._operations.list_page(request))
+
+    def _expire(self, now: float, limit: int) -> Receipt:
+        receipt = self._connections.run(self._operations.expire(now, limit))
+        if not receipt.sessions or not self._scrub_on_delete:
+            return _unscrubbed(receipt)
+        try:
+            self.scrub()
+        except ContextError as error:
+            return _not_erased(receipt, error, of_one=False)
+        return receipt
 
     def scrub(self) -> None:
         """Remove deleted and redacted text from the server's files; see the class."""
@@ -211,13 +248,50 @@ class ServedStore(ClosedStore):
     async def asearch(self, request: SearchRequest, /) -> Found:
         return await self._connections.arun(self._operations.search(request))
 
-    async def adelete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        await self._connections.arun(self._operations.delete(session, incarnation))
-        if self._scrub_on_delete:
+    async def adelete(
+        self, session: str | None = None, /, *, owner: str | None = None, incarnation: str | None = None
+    ) -> Receipt:
+        receipt = await self._connections.arun(self._removal(session, owner, incarnation))
+        if not self._scrub_on_delete:
+            return _unscrubbed(receipt)
+        try:
             await self.ascrub()
+        except ContextError as error:
+            return _not_erased(receipt, error, of_one=owner is None)
+        return receipt
 
-    async def asessions(self) -> list[str]:
-        return await self._connections.arun(self._operations.sessions())
+    async def asessions(
+        self,
+        *,
+        owner: str | None = None,
+        prefix: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        used_before: float | None = None,
+        used_after: float | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Sessions:
+        request = ListRequest(
+            owner=owner,
+            prefix=prefix,
+            metadata=metadata,
+            used_before=used_before,
+            used_after=used_after,
+            limit=limit,
+            after=after,
+        )
+        return await self._connections.arun(self._operations.list_page(request))
+
+    async def aexpire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
+        at, most = check_time(time.time() if now is None else now), check_limit(limit)
+        receipt = await self._connections.arun(self._operations.expire(at, most))
+        if not receipt.sessions or not self._scrub_on_delete:
+            return _unscrubbed(receipt)
+        try:
+            await self.ascrub()
+        except ContextError as error:
+            return _not_erased(receipt, error, of_one=False)
+        return receipt
 
     async def ascrub(self) -> None:
         """Remove deleted and redacted text from the server's files; see `scrub`."""
@@ -226,6 +300,21 @@ class ServedStore(ClosedStore):
     async def aclose(self) -> None:
         """Close the connections of the running event loop and those of `close`."""
         await self._connections.aclose()
+
+
+def _unscrubbed(receipt: Receipt) -> Receipt:
+    """Say what remains where the store is not to have its files written anew."""
+    if not receipt.sessions:
+        return receipt
+    why = "the server's files are not rewritten, as scrub_on_delete=False says: call scrub()"
+    return replace(receipt, not_erased=why)
+
+
+def _not_erased(receipt: Receipt, error: ContextError, *, of_one: bool) -> Receipt:
+    """Say what remains where writing the files anew failed; of one session it is raised, as ever."""
+    if of_one:
+        raise error
+    return replace(receipt, not_erased=str(error))
 
 
 def check_seconds(waits: Mapping[str, Any], /) -> None:

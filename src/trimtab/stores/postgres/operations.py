@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 from trimtab._shared.steps import Pause, Steps, relay
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
 from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadRequest, SearchRequest
+from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_of
+from trimtab.stores.listing import (
+    BATCH_EVENTS,
+    BATCH_SESSIONS,
+    ListRequest,
+    Removal,
+    entry_of,
+    left_by,
+    remove_owned,
+)
 from trimtab.stores.rows import (
     Row,
     check_incarnation,
@@ -129,6 +140,33 @@ def _spellings(tables: Tables) -> Iterator[str]:
     yield f"UPDATE {tables.sessions} SET indexed = 0, texts = 0, chars = 0"
 
 
+def _owners(tables: Tables) -> Iterator[str]:
+    # Columns with a default: a process of an older trimtab may go on writing, and knows none of them. What
+    # it adds to a session does not move `used`; `expire` looks at the newest event before it removes one.
+    yield f"""
+        ALTER TABLE {tables.sessions}
+            ADD COLUMN used double precision NOT NULL DEFAULT extract(epoch from now()),
+            ADD COLUMN owner text COLLATE "C",
+            ADD COLUMN metadata text COLLATE "C",
+            ADD COLUMN labels text[] COLLATE "C",
+            ADD COLUMN ttl double precision,
+            ADD COLUMN expires double precision"""
+    for column in ("owner", "metadata", "labels"):
+        yield f"ALTER TABLE {tables.sessions} ALTER {column} SET STATISTICS 0"
+    yield f"""
+        UPDATE {tables.sessions} s SET used = e.time FROM {tables.events} e
+        WHERE e.session = s.key AND e.version = s.version"""
+    for name, columns in (
+        ("used", "(used, name)"),
+        ("owner", "(owner, name) WHERE owner IS NOT NULL"),
+        ("owner_used", "(owner, used, name) WHERE owner IS NOT NULL"),
+        ("labels", "USING gin (labels) WHERE labels IS NOT NULL"),
+        ("end", "(expires) WHERE expires IS NOT NULL"),
+    ):
+        on = f"CREATE INDEX trimtab_sessions_{name} ON {tables.sessions}"
+        yield f"{on} {columns}"
+
+
 Migration: TypeAlias = Callable[[Tables], Iterator[str]]
 
 MIGRATIONS: tuple[tuple[str, Migration], ...] = (
@@ -137,6 +175,7 @@ MIGRATIONS: tuple[tuple[str, Migration], ...] = (
     ("003_short_list", _short_list),
     ("004_relevance", _relevance),
     ("005_spellings", _spellings),
+    ("006_owners", _owners),
 )
 """Each applied once, in this order, and recorded by its name. One that was released never changes."""
 
@@ -244,16 +283,21 @@ class Operations:
         Of two writers the second waits for the first at the row of the session, and then finds it moved.
         """
         name, expected, version = request.session, request.expected_version, rows[-1].version
+        labels, used = request.new_labels(), request.used
         if expected:
-            taken = f"UPDATE {self._tables.sessions} SET version = %s WHERE name = %s AND version = %s"
-            taken += " AND key::text = coalesce(%s, key::text)"
-            place: tuple[object, ...] = (version, name, expected, request.incarnation)
+            known = "expires = %s + ttl" if labels is None else "(owner, metadata, labels, ttl, expires) = "
+            known += "" if labels is None else f"({_LABELS})"
+            taken = f"UPDATE {self._tables.sessions} SET version = %s, used = %s, {known}"
+            taken += " WHERE name = %s AND version = %s AND key::text = coalesce(%s, key::text)"
+            put: tuple[object, ...] = (used,) if labels is None else _label_columns(labels, used)
+            place: tuple[object, ...] = (version, used, *put, name, expected, request.incarnation)
         else:
             # who says which session was meant knows of one, and begins none
-            taken = f"INSERT INTO {self._tables.sessions} (name, version)"
-            taken += " SELECT %s::text, %s::bigint WHERE %s::text IS NULL"
+            taken = f"INSERT INTO {self._tables.sessions}"
+            taken += " (name, version, used, owner, metadata, labels, ttl, expires)"
+            taken += f" SELECT %s::text, %s::bigint, %s::float8, {_LABELS} WHERE %s::text IS NULL"
             taken += " ON CONFLICT (name) DO NOTHING"
-            place = (name, version, request.incarnation)
+            place = (name, version, used, *_label_columns(labels or Labels(), used), request.incarnation)
         sql = f"""
             WITH taken AS ({taken} RETURNING key, indexed),
             added AS (
@@ -439,24 +483,99 @@ class Operations:
         sql = f"UPDATE {self._tables.sessions} SET texts = texts + %s, chars = chars + %s WHERE key = %s"
         return Execute(sql, (sign * sum(one > 0 for one in chars), sign * sum(chars), key))
 
-    def delete(self, session: str, incarnation: str | None) -> Steps[None]:
+    def delete(self, session: str, incarnation: str | None) -> Steps[Receipt]:
         """Remove the rows of a session."""
         check_session_name(session)
         # The row is locked by a statement of its own: the next one then sees what a writer added last.
         yield Execute(_BEGIN)
         sql = f"SELECT key FROM {self._tables.sessions} WHERE name = %s FOR UPDATE"
-        for (key,) in (yield Execute(sql, (session,))):
-            check_incarnation(session, incarnation, _incarnation(key))
-            yield Execute(f"DELETE FROM {self._tables.events} WHERE session = %s", (key,))
-            yield Execute(f"DELETE FROM {self._tables.terms} WHERE session = %s", (key,))
-            yield Execute(f"DELETE FROM {self._tables.sessions} WHERE key = %s", (key,))
-            yield Execute(f"UPDATE {self._tables.scrubbing} SET wanted = wanted + 1")
+        keys = [key for (key,) in (yield Execute(sql, (session,)))]
+        if keys:
+            check_incarnation(session, incarnation, _incarnation(keys[0]))
+        receipt = yield from self._remove(keys)
         yield Execute("COMMIT")
+        return receipt
 
-    def sessions(self) -> Steps[list[str]]:
-        """List the names of all sessions."""
-        rows = yield Execute(f"SELECT name FROM {self._tables.sessions} ORDER BY name")
-        return [name for (name,) in rows]
+    def _remove(self, keys: list[int]) -> Steps[Receipt]:
+        """Remove the rows of sessions that are locked: a statement for each table, however many there are."""
+        if not keys:
+            return Receipt()
+        sql = f"""
+            WITH gone AS (
+                DELETE FROM {self._tables.events} WHERE session = ANY(%s)
+                RETURNING kind, octet_length(body) AS size
+            )
+            SELECT count(*) FILTER (WHERE kind = 'message'), coalesce(sum(size), 0)::bigint FROM gone"""
+        ((messages, size),) = yield Execute(sql, (keys,))
+        yield Execute(f"DELETE FROM {self._tables.terms} WHERE session = ANY(%s)", (keys,))
+        yield Execute(f"DELETE FROM {self._tables.sessions} WHERE key = ANY(%s)", (keys,))
+        yield Execute(f"UPDATE {self._tables.scrubbing} SET wanted = wanted + 1")
+        return Receipt(sessions=len(keys), messages=messages, bytes=size)
+
+    def delete_owned(self, owner: str) -> Steps[Receipt]:
+        """Remove the rows of all sessions of an owner."""
+        return remove_owned(owner, self.list_page, self._remove_batch)
+
+    def _remove_batch(self, batch: Removal) -> Steps[Receipt]:
+        """Remove what is still as it was listed, all or nothing."""
+        yield Execute(_BEGIN)
+        # in one order: two such orders do not wait for each other in a circle
+        sql = f"SELECT key, name, owner FROM {self._tables.sessions} WHERE name = ANY(%s) ORDER BY key FOR UPDATE"
+        rows = yield Execute(sql, (batch.names,))
+        now = {name: (str(key), owner) for key, name, owner in rows}
+        meant = {str(one): (one.incarnation, batch.owner) for one in batch.entries}
+        gone = {name: key for key, name, _ in rows if now[name] == meant[name]}
+        receipt = yield from self._remove([*gone.values()])
+        yield Execute("COMMIT")
+        return replace(receipt, left=left_by(batch, gone, now))
+
+    def expire(self, now: float, limit: int) -> Steps[Receipt]:
+        """Remove sessions whose time is over, batch by batch; those another process is at are left to it."""
+        receipt, done = Receipt(), False
+        while not done and receipt.sessions < limit:
+            batch = yield from self._expire_batch(now, min(BATCH_SESSIONS, limit - receipt.sessions))
+            receipt, done = receipt + batch, not batch.more
+        sql = f"SELECT EXISTS (SELECT 1 FROM {self._tables.sessions} WHERE expires <= %s)"
+        more = not done and (yield Execute(sql, (now,)))[0][0]
+        return replace(receipt, more=more)
+
+    def _expire_batch(self, now: float, most: int) -> Steps[Receipt]:
+        """Remove some; `more` where anything was done."""
+        yield Execute(_BEGIN)
+        sql = f"""
+            SELECT s.key, s.version, s.ttl, (
+                SELECT time FROM {self._tables.events} e WHERE e.session = s.key AND e.version = s.version
+            ) FROM {self._tables.sessions} s WHERE s.expires <= %s
+            ORDER BY s.expires LIMIT %s FOR UPDATE OF s SKIP LOCKED"""
+        rows = yield Execute(sql, (now, most))
+        over: list[int] = []
+        events = relisted = 0
+        for key, version, ttl, used in rows:
+            if used is None:
+                continue  # it was used in this very moment
+            if used + ttl > now:  # by an older trimtab, which did not note it
+                sql = f"UPDATE {self._tables.sessions} SET used = %s, expires = %s + ttl WHERE key = %s"
+                yield Execute(sql, (used, used, key))
+                relisted += 1
+            elif not over or events + version <= BATCH_EVENTS:
+                over.append(key)
+                events += version
+        receipt = yield from self._remove(over)
+        yield Execute("COMMIT")
+        return replace(receipt, more=receipt.sessions + relisted > 0)
+
+    def list_page(self, request: ListRequest) -> Steps[Sessions]:
+        """List sessions: one statement."""
+        conditions = [*request.conditions("name", "%s")]
+        if request.keys:
+            conditions.append(("labels @> %s::text[]", (request.keys,)))
+        where = " AND ".join(sql for sql, _ in conditions) or "true"
+        values = [value for _, some in conditions for value in some]
+        sql = f"""
+            SELECT name, version, used, owner, metadata, ttl, key FROM {self._tables.sessions}
+            WHERE {where} ORDER BY {request.order("name")} LIMIT %s"""
+        rows = yield Execute(sql, (*values, request.asked))
+        return request.page([_entry(row) for row in rows])
 
     def scrub(self) -> Steps[None]:
         """Rewrite the tables, whatever others want meanwhile, if anything was removed since the last time."""
@@ -491,6 +610,29 @@ class Operations:
             f"the rows are gone, but {table} still contains their bytes: a transaction that began earlier"
             " may see them. Wait for it to end, and call scrub()"
         )
+
+
+_LABELS = "%s::text, %s::text, %s::text[], %s::float8, %s::float8"
+
+
+def _label_columns(labels: Labels, used: float) -> tuple[object, ...]:
+    """Write labels as `_LABELS` takes them: owner, metadata, its keys, time to live and end."""
+    metadata = labels.metadata_text if labels.metadata else None
+    keys = keys_of(labels.metadata) or None
+    return labels.owner, metadata, keys, labels.ttl, labels.end_after(used)
+
+
+def _entry(row: Sequence[Any]) -> SessionEntry:
+    name, version, used, owner, metadata, ttl, key = row
+    return entry_of(
+        name,
+        version=version,
+        used=used,
+        owner=owner,
+        metadata=metadata,
+        ttl=ttl,
+        incarnation=str(key),
+    )
 
 
 def _incarnation(key: int | None) -> str | None:

@@ -17,7 +17,7 @@ from trimtab.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from trimtab.stores.redis.operations import SCAN_KEYS, Command, Scan
+from trimtab.stores.redis.commands import SCAN_KEYS, Command, Scan
 from trimtab.stores.secrets import mask
 from trimtab.stores.server import Connections
 

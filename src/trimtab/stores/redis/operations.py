@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import inf
 from struct import Struct
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from trimtab._shared.steps import Pause, Steps, relay
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
 from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadRequest, SearchRequest
+from trimtab.stores.labels import Receipt
+from trimtab.stores.redis.commands import INCARNATION, Command, Script
+from trimtab.stores.redis.listing import KEEP_LISTED, Listing
 from trimtab.stores.rows import (
     Row,
     check_incarnation,
@@ -30,7 +32,7 @@ from trimtab.stores.rows import (
 )
 from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, found_in_order, usable_terms
 
-# Scripts. Each touches one key, so that it runs on any cluster.
+# Scripts. Each touches one key of a session, so that it runs on any cluster; on one server the list, too.
 #
 # A session is one hash: field `v` its version, `n` its incarnation, `e<version>` a row, `i<id>` the version
 # of an id. One key is removed, evicted or expired whole, never by half.
@@ -51,42 +53,6 @@ SPAN_EVENTS = 250
 POSTING = Struct(">HII")
 """Which version of a span has a term, how often, and how long its text is."""
 
-
-class Script(NamedTuple):
-    """A script and its name in the server's cache."""
-
-    text: str
-    sha: str
-
-    @classmethod
-    def of(cls, text: str, /) -> Self:
-        """Name a script."""
-        return cls(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
-
-    def run(self, redis: Any, keys: Sequence[str], words: Iterable[Any]) -> Steps[Any]:
-        """Run it by its name; a server that restarted, or took over, is sent its text again.
-
-        Args:
-            redis: The module of the client.
-            keys: Those that it asks for, all in one slot of a cluster.
-            words: Its other arguments.
-        """
-        rest = (len(keys), *keys, *words)
-        try:
-            return (yield Command(("EVALSHA", self.sha, *rest)))
-        except redis.exceptions.NoScriptError:
-            return (yield Command(("EVAL", self.text, *rest)))
-
-
-_INCARNATION = """
-local key = KEYS[1]
-local incarnation = redis.call('HGET', key, 'n')
-if not incarnation and redis.call('HEXISTS', key, 'v') == 1 then
-  incarnation = 'first ' .. string.match(redis.call('HGET', key, 'e1') or '', '^[^,]*,?[^,]*')
-end
-"""
-"""Which session of its name it is; false where there is none. One that trimtab 0.1 began has no `n`, and is
-known by the id of its first event: reading must not write, as a full server and a replica only read."""
 
 _TERMS = """
 local index = redis.call('HGET', key, 'x') or ''
@@ -140,9 +106,11 @@ It goes, and is made anew in batches.
 """
 
 APPEND = Script.of(
-    _INCARNATION
+    INCARNATION
     + _TERMS
+    + KEEP_LISTED
     + """
+local name, ttl, groups, labels, used = pop(), pop(), pop(), pop(), pop()
 local expected, added, rewritten = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local version = tonumber(redis.call('HGET', key, 'v') or '0')
 if ARGV[4] ~= '' and ARGV[4] ~= incarnation then
@@ -203,7 +171,7 @@ if not incarnation then
   redis.call('HSET', key, 'n', incarnation)
 end
 redis.call('HSET', key, 'v', version + added)
-return {'added', version + added, incarnation, index}
+return {'added', version + added, incarnation, index, list(name, used, labels, groups, ttl)}
 """
 )
 """Check everything, then write everything: a script is not undone, so it may not fail in between.
@@ -211,11 +179,12 @@ return {'added', version + added, incarnation, index}
 ARGV: expected version, events, rewrites; the incarnation that is meant (none: '') and one for a session that
 begins; version and incarnation that the rewritten rows were read at; id and row of each event; version, head
 and row of each rewrite, how many texts more that makes and how many characters; "+" or "-", version, term,
-span and posting of each term that a rewrite adds or removes, of what it removes the first two bytes.
+span and posting of each term that a rewrite adds or removes, of what it removes the first two bytes; and
+last the five of `LISTED_WORDS`.
 """
 
 LOAD = Script.of(
-    _INCARNATION
+    INCARNATION
     + """
 local version = tonumber(redis.call('HGET', key, 'v') or '0')
 local rows = {version, incarnation, redis.call('HGET', key, 'x') or '',
@@ -264,7 +233,7 @@ rows.
 """
 
 INDEX = Script.of(
-    _INCARNATION
+    INCARNATION
     + """
 if incarnation ~= ARGV[1] or (redis.call('HGET', key, 'x') or '') ~= ARGV[2]
     or (redis.call('HGET', key, 'r') or '0') ~= ARGV[3] then
@@ -287,7 +256,7 @@ and postings, of each.
 """
 
 FIND = Script.of(
-    _INCARNATION
+    INCARNATION
     + """
 local index = redis.call('HGET', key, 'x') or ''
 local found = {tonumber(redis.call('HGET', key, 'v') or '0'), incarnation, index}
@@ -323,32 +292,20 @@ local schema = tonumber(redis.call('GET', KEYS[1]) or '0')
 if schema and schema < tonumber(ARGV[1]) then
   redis.call('SET', KEYS[1], ARGV[1])
 end
-return redis.call('GET', KEYS[1])
+return {redis.call('GET', KEYS[1]), schema == 0 and 1 or 0}
 """
 )
-"""Note how sessions are kept, unless a newer trimtab did; the number that is there. ARGV: ours."""
+"""Note how sessions are kept, unless a newer trimtab did; the number that is there, and 1 if none was.
 
-DELETE = Script.of(
-    _INCARNATION
-    + """
-if incarnation and ARGV[1] ~= '' and ARGV[1] ~= incarnation then
-  return incarnation
-end
-redis.call('UNLINK', key)
-return false
+ARGV: ours.
 """
-)
-"""Remove a session; null, or the incarnation of another one that was left as it is.
-
-ARGV: the one that is meant; '' for whichever is there.
-"""
-
 
 # Operations.
 
 
-SCHEMA = 4
-"""How sessions are kept; a number of one key beside them. Sessions of 1 to 3 get an index as they grow."""
+SCHEMA = 5
+"""How sessions are kept; a number of one key beside them. Sessions of 1 to 3 get an index as they grow, those
+of 1 to 4 are put into the list of sessions when it is first asked for."""
 
 FILL_EVENTS = 100
 """So many events without an index are put into it at once; fewer are read where they stand."""
@@ -359,33 +316,19 @@ FILL_TERMS = 5_000
 MOST = 2**53
 """Above every version, and exact in Lua, whose numbers are doubles."""
 
-SCAN_KEYS = 1_000
-"""Keys looked at by one step through the key space."""
-
 FIRST_PAUSE_SECONDS = 0.02
 LAST_PAUSE_SECONDS = 1.0
 """Between two looks at whether the server has written its files; twice as long each time."""
 
 
-class Command(NamedTuple):
-    """One command; yielded by an operation, which is sent its answer."""
-
-    words: tuple[Any, ...]
-    everywhere: bool = False
-    """Ask every primary of a cluster, and send a list of their answers."""
-
-
-class Scan(NamedTuple):
-    """List the keys that match a pattern, of every primary; yielded by an operation."""
-
-    pattern: str
-
-
 class Operations:
     """The operations of a store on its keys."""
 
-    def __init__(self, prefix: str, *, redis: Any, scrub_seconds: float) -> None:
+    def __init__(self, prefix: str, *, redis: Any, scrub_seconds: float, cluster: bool) -> None:
         self._prefix = prefix
+        self._listing = Listing(prefix, redis=redis, cluster=cluster)
+        self.list_page, self.expire = self._listing.list_page, self._listing.expire
+        self.delete_owned = self._listing.delete_owned
         self._redis = redis
         self._scrub_seconds = scrub_seconds
         self._is_marked = False
@@ -426,14 +369,18 @@ class Operations:
             words += (row.id, _pack(row))
         for row in rewrites:
             words += (row.version, _head(row), _pack(row), *grown.get(row.version, (0, 0)))
-        words += terms
+        words += (*terms, *self._listing.words(request))
         if not self._is_marked:  # it is noted before the first session is written
-            self._is_marked = self._know((yield from self._script(MARK, self._schema_key, [SCHEMA])))
-        key = self._key(request.session)
-        outcome, version, told, *what = yield from self._script(APPEND, key, words)
+            marked = yield from self._script(MARK, self._schema_key, [SCHEMA])
+            if marked[1]:
+                yield from self._listing.begin()
+            self._is_marked = self._know(marked[0])
+        keys = self._listing.keys_with(self._key(request.session))
+        outcome, version, told, *what = yield from APPEND.run(self._redis, keys, words)
         incarnation = _incarnation(told)
         check_incarnation(request.session, request.incarnation, incarnation)
         if outcome == b"added":
+            yield from self._listing.catch_up(what[1])
             head = _Head(version, incarnation, _text(what[0]))
             # One batch more than was added, so that the log of an older version catches up.
             yield from self._fill(request.session, head, most=1 + len(rows) // FILL_EVENTS)
@@ -511,7 +458,7 @@ class Operations:
         return (yield from script.run(self._redis, (key,), words))
 
     def _key(self, session: str) -> str:
-        return f"{self._prefix}:session:{session}"
+        return self._listing.key(session)
 
     def load(self, request: LoadRequest) -> Steps[list[Event]]:
         """Read events."""
@@ -598,18 +545,10 @@ class Operations:
         )
         return _Head(version, incarnation, _text(progress)), rows
 
-    def delete(self, session: str, incarnation: str | None) -> Steps[None]:
+    def delete(self, session: str, incarnation: str | None) -> Steps[Receipt]:
         """Remove the key of a session."""
         check_session_name(session)
-        other = yield from self._script(DELETE, self._key(session), [incarnation or ""])
-        check_incarnation(session, incarnation if other else None, _incarnation(other))
-
-    def sessions(self) -> Steps[list[str]]:
-        """List the names of all sessions."""
-        start = self._key("")
-        escaped = "".join(f"\\{one}" if one in "*?[]\\" else one for one in start)
-        keys = yield Scan(f"{escaped}*")
-        return sorted({_text(key).removeprefix(start) for key in keys})
+        return (yield from self._listing.delete(session, incarnation))
 
     def scrub(self) -> Steps[None]:
         """Have the server write the files anew that it keeps data in, and wait until it has."""

@@ -9,11 +9,13 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, TypeVar, get_args
 
 from trimtab._shared.checks import check_choice, number_of
+from trimtab._shared.steps import Steps, run
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
 from trimtab.stores.base import (
     Appended,
@@ -25,13 +27,21 @@ from trimtab.stores.base import (
     ThreadedStore,
 )
 from trimtab.stores.fork import Forked
+from trimtab.stores.labels import Receipt, Sessions, check_owner
+from trimtab.stores.listing import ListRequest, Removal, check_one, remove_owned
 from trimtab.stores.rows import Row, check_session_name, from_row, to_rows, without_gaps
 from trimtab.stores.search import usable_terms
+from trimtab.stores.sqlite.listing import (
+    list_page,
+    remove_batch,
+    remove_ended,
+    remove_session,
+    set_labels,
+)
 from trimtab.stores.sqlite.rows import (
     MIGRATIONS,
     Head,
     append_rows,
-    ask_erasure,
     asked_erasures,
     empty_log,
     head_of,
@@ -45,7 +55,6 @@ from trimtab.stores.sqlite.rows import (
 from trimtab.stores.sqlite.search import (
     BATCH_EVENTS,
     best_rows,
-    forget_session,
     index_batch,
     index_rewrites,
     waiting_events,
@@ -183,12 +192,15 @@ class SQLiteStore(Forked, ThreadedStore):
 
     def append(self, request: AppendRequest, /) -> Appended:
         rows, rewrites = to_rows(request)
+        labels = request.new_labels()
 
         def work(connection: sqlite3.Connection) -> tuple[Appended, int]:
             answer = append_rows(connection, request, rows)
             if rewrites and not answer.duplicate:
                 index_rewrites(connection, request.session, request.rewrites)
                 rewrite_rows(connection, request, rewrites)
+            if labels is not None and not answer.duplicate:
+                set_labels(connection, request.session, labels)
             return answer, waiting_events(connection, request.session)
 
         answer, waiting = self._run(work, writes=True)
@@ -240,31 +252,58 @@ class SQLiteStore(Forked, ThreadedStore):
         events = (from_row(row, session=session, incarnation=head.incarnation) for row in rows)
         return Found(events, since=since)
 
-    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        """Remove a session; no byte of it remains in the files.
+    def delete(
+        self, session: str | None = None, /, *, owner: str | None = None, incarnation: str | None = None
+    ) -> Receipt:
+        """Remove a session, or all of an owner; no byte of it remains in the files.
+
+        The file is rewritten once for each call.
 
         Raises:
             SessionDeletedError: Another session has its name now.
             StoreUnavailableError: The session is removed, but another connection reads the file or the disk
-                is full, so the files cannot be cleaned yet. Ask again.
+                is full, so the files cannot be cleaned yet. Ask again. For an owner the receipt says so.
         """
-        check_session_name(session)
+        check_one(session, owner)
+        if session is None:
+            steps = remove_owned(check_owner(owner), self._list_now, self._remove_now)
+            return self._erased(run(steps, lambda ask: ask))  # it asks nothing
+        name = check_session_name(session)
 
-        def work(connection: sqlite3.Connection) -> None:
-            if head_of(connection, session, None) and head_of(connection, session, incarnation):
-                connection.execute("DELETE FROM trimtab_sessions WHERE session = ?", (session,))
-                forget_session(connection, session)
-                connection.execute("DELETE FROM trimtab_events WHERE session = ?", (session,))
-                ask_erasure(connection)
+        def work(connection: sqlite3.Connection) -> Receipt:
+            if head_of(connection, name, None) and head_of(connection, name, incarnation):
+                return remove_session(connection, name)
+            return Receipt()
 
-        self._run(work, writes=True)
+        receipt = self._run(work, writes=True)
         self._erase()
+        return receipt
 
-    def sessions(self) -> list[str]:
-        rows = self._run(
-            lambda one: one.execute("SELECT session FROM trimtab_sessions ORDER BY session").fetchall()
-        )
-        return [row[0] for row in rows]
+    def _list_now(self, request: ListRequest) -> Steps[Sessions]:
+        yield from ()
+        return self._list(request)
+
+    def _remove_now(self, batch: Removal) -> Steps[Receipt]:
+        yield from ()
+        return self._run(lambda one: remove_batch(one, batch), writes=True)
+
+    def _erased(self, receipt: Receipt) -> Receipt:
+        """Clean the files after an order about many sessions; one that cannot be cleaned is in its receipt."""
+        try:
+            self._erase()
+        except StoreError as error:
+            return replace(receipt, not_erased=str(error))
+        return receipt
+
+    def _list(self, request: ListRequest) -> Sessions:
+        return self._run(lambda one: list_page(one, request))
+
+    def _expire(self, now: float, limit: int) -> Receipt:
+        receipt = Receipt(more=True)
+        while receipt.more and receipt.sessions < limit:
+            most = limit - receipt.sessions
+            receipt += self._run(lambda one, most=most: remove_ended(one, now, most), writes=True)
+        return self._erased(receipt)
 
     def close(self) -> None:
         """Close the file; the next use opens it again. A store in memory ends here."""

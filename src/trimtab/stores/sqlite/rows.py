@@ -109,6 +109,49 @@ MIGRATIONS = (
         # The terms of a text are others: without accents, in parts. Sessions are indexed anew as they grow.
         ("DELETE FROM trimtab_terms", "DELETE FROM trimtab_indexed"),
     ),
+    Migration(
+        "owners",
+        (
+            # No column of trimtab_sessions: an older trimtab that still has the file open replaces its rows.
+            """CREATE TABLE trimtab_listed (
+                session TEXT PRIMARY KEY NOT NULL,
+                version INTEGER NOT NULL,
+                incarnation TEXT NOT NULL,
+                used REAL NOT NULL,
+                owner TEXT,
+                metadata TEXT,
+                ttl REAL,
+                expires REAL
+            ) WITHOUT ROWID""",
+            """CREATE TABLE trimtab_labels (
+                label TEXT NOT NULL,
+                session TEXT NOT NULL,
+                PRIMARY KEY (label, session)
+            ) WITHOUT ROWID""",
+            "CREATE INDEX trimtab_labels_of ON trimtab_labels (session)",
+            """CREATE TRIGGER trimtab_used AFTER INSERT ON trimtab_sessions BEGIN
+                INSERT INTO trimtab_listed (session, version, incarnation, used)
+                SELECT NEW.session, NEW.version, NEW.incarnation, coalesce(
+                    (SELECT time FROM trimtab_events WHERE session = NEW.session AND version = NEW.version), 0
+                ) WHERE true
+                ON CONFLICT (session) DO UPDATE SET version = excluded.version,
+                    incarnation = excluded.incarnation, used = excluded.used, expires = excluded.used + ttl;
+            END""",
+            """CREATE TRIGGER trimtab_gone AFTER DELETE ON trimtab_sessions BEGIN
+                DELETE FROM trimtab_labels WHERE session = OLD.session;
+                DELETE FROM trimtab_listed WHERE session = OLD.session;
+            END""",
+            """INSERT INTO trimtab_listed (session, version, incarnation, used)
+                SELECT s.session, s.version, s.incarnation, coalesce(
+                    (SELECT time FROM trimtab_events e WHERE e.session = s.session AND e.version = s.version), 0
+                ) FROM trimtab_sessions s""",
+            "CREATE INDEX trimtab_listed_used ON trimtab_listed (used, session)",
+            "CREATE INDEX trimtab_listed_owner ON trimtab_listed (owner, session) WHERE owner IS NOT NULL",
+            """CREATE INDEX trimtab_listed_owner_used ON trimtab_listed (owner, used, session)
+                WHERE owner IS NOT NULL""",
+            "CREATE INDEX trimtab_listed_end ON trimtab_listed (expires) WHERE expires IS NOT NULL",
+        ),
+    ),
 )
 """Only ever added to: a released one is never changed."""
 

@@ -160,10 +160,3 @@ def _kinds(connection: sqlite3.Connection, session: str, versions: Sequence[int]
         query = f"SELECT version, kind FROM trimtab_events WHERE session = ? AND version IN ({places})"
         kinds.update(connection.execute(query, (session, *some)))
     return kinds
-
-
-def forget_session(connection: sqlite3.Connection, session: str, /) -> None:
-    """Take a session out of the index."""
-    known = _progress(connection, session)
-    connection.execute("DELETE FROM trimtab_terms WHERE number = ?", (known.number,))
-    connection.execute("DELETE FROM trimtab_indexed WHERE session = ?", (session,))

@@ -1,0 +1,385 @@
+"""The list of sessions in `RedisStore`: one sorted set, kept by the scripts that append and delete.
+
+All its members have the score 0, so that they are in the order of their bytes. A member is the order it is of,
+its place there and the name of the session, with NUL between them, which no name has:
+
+    n NAME                          all, by name
+    t TIME NAME                     all, by the time of use
+    oOWNER NAME                     those of an owner, by name
+    OOWNER TIME NAME                those of an owner, by the time of use
+    lDIGEST NAME                    those with an entry of metadata, by name
+    x TIME NAME                     those that end, by when
+
+The member "ready" without a place says that every session is in it. One key, so that it is lost whole or not
+at all: then that member is lost, too, and the list is made anew from the sessions. What a session's members
+are is in its own hash: `u` the time of its newest event, `o` its labels, `g` their orders, `k` its time to live.
+A list is read by these, so that a member that is out of date shows nothing wrong.
+
+On a cluster a script may not touch both keys: there the list is changed right after the session.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+from trimtab._shared.steps import Steps
+from trimtab.stores.base import AppendRequest
+from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_of
+from trimtab.stores.listing import ListRequest, Removal, entry_of, left_by, remove_owned
+from trimtab.stores.redis.commands import INCARNATION, Command, Scan, Script
+from trimtab.stores.rows import check_incarnation
+
+PAGE_SESSIONS = 500
+"""Sessions looked at by one command."""
+
+COUNT_EVENTS = 5_000
+"""Events that the script of a deletion counts: the server answers nobody meanwhile."""
+
+_READY = "ready"
+
+KEEP_LISTED = """
+local function pop() return table.remove(ARGV) end
+local function stamp(time)
+  return string.format('%020.6f', math.max(0, math.min(time, 1000000000000)))
+end
+local function places(name, used, groups, ttl)
+  local now = stamp(tonumber(used))
+  local all = {'n\\0' .. name, 't\\0' .. now .. '\\0' .. name}
+  for group in string.gmatch(groups, '([^%z]+)%z') do
+    all[#all + 1] = group .. '\\0' .. name
+    if string.sub(group, 1, 1) == 'o' then
+      all[#all + 1] = 'O' .. string.sub(group, 2) .. '\\0' .. now .. '\\0' .. name
+    end
+  end
+  if ttl ~= '' then
+    all[#all + 1] = 'x\\0' .. stamp(tonumber(used) + tonumber(ttl)) .. '\\0' .. name
+  end
+  return all
+end
+local function change_list(old, new)
+  local stays, leave, come = {}, {}, {}
+  for _, place in ipairs(new) do
+    stays[place] = true
+    come[#come + 1] = 0
+    come[#come + 1] = place
+  end
+  for _, place in ipairs(old) do
+    if not stays[place] then leave[#leave + 1] = place end
+  end
+  if KEYS[2] then
+    if #leave > 0 then redis.call('ZREM', KEYS[2], unpack(leave)) end
+    if #come > 0 then redis.call('ZADD', KEYS[2], unpack(come)) end
+    return false
+  end
+  return {leave, come}
+end
+local function places_of(name)
+  local was = redis.call('HMGET', KEYS[1], 'u', 'g', 'k')
+  return was[1] and places(name, was[1], was[2] or '', was[3] or '') or {}, was[2] or '', was[3] or ''
+end
+local function list(name, used, labels, groups, ttl)
+  local old, known, lasting = places_of(name)
+  redis.call('HSET', KEYS[1], 'u', used)
+  if labels == '' then
+    groups, ttl = known, lasting
+  else
+    redis.call('HSET', KEYS[1], 'o', labels, 'g', groups, 'k', ttl)
+  end
+  return change_list(old, places(name, used, groups, ttl))
+end
+local function newest(version)
+  local row = redis.call('HGET', KEYS[1], 'e' .. version) or ''
+  local known, head = pcall(cjson.decode, string.match(row, '^[^\\n]*'))
+  return known and type(head) == 'table' and tonumber(head[4]) or nil
+end
+"""
+"""Keeps the list: `list` after an event, `change_list` from the members that were to those that are."""
+
+_LIST = Script.of(
+    """
+local found = redis.call('ZRANGEBYLEX', KEYS[1], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])
+return {redis.call('ZSCORE', KEYS[1], 'ready'), found}
+"""
+)
+"""Read members of the list, and whether it is whole. ARGV: first, last, most."""
+
+_ABOUT = Script.of(
+    """
+local all = {}
+for at, key in ipairs(KEYS) do
+  all[at] = redis.call('HMGET', key, 'v', 'n', 'u', 'o', 'e1')
+end
+return all
+"""
+)
+"""Read what is told of sessions."""
+
+_RELIST = Script.of(
+    KEEP_LISTED
+    + """
+local version = redis.call('HGET', KEYS[1], 'v')
+if not version then return false end
+local used = newest(version)
+return list(ARGV[1], used and string.format('%.17g', used) or redis.call('HGET', KEYS[1], 'u') or '0',
+  '', '', '')
+"""
+)
+"""Put a session into the list as it is now. ARGV: its name."""
+
+_REMOVE = Script.of(
+    INCARNATION
+    + KEEP_LISTED
+    + """
+local name, version = ARGV[1], tonumber(redis.call('HGET', key, 'v') or '0')
+if not incarnation then return {'none'} end
+if ARGV[2] ~= '' and ARGV[2] ~= incarnation then return {'other', incarnation} end
+local old, groups, ttl = places_of(name)
+if ARGV[3] ~= '' and string.match(groups, '^o([^%z]+)%z') ~= ARGV[3] then return {'moved'} end
+if ARGV[4] ~= '' then
+  local used = newest(version) or tonumber(redis.call('HGET', key, 'u') or '0')
+  if ttl == '' or used + tonumber(ttl) > tonumber(ARGV[4]) then
+    return {'used', list(name, string.format('%.17g', used), '', '', '')}
+  end
+end
+local at, messages, bytes = tonumber(ARGV[5]), 0, 0
+local last = math.min(version, at + tonumber(ARGV[6]))
+while at < last do
+  at = at + 1
+  local row = redis.call('HGET', key, 'e' .. string.format('%.0f', at)) or ''
+  local head = string.match(row, '^[^\\n]*')
+  local known, columns = pcall(cjson.decode, head)
+  if known and type(columns) == 'table' and columns[3] == 'message' then messages = messages + 1 end
+  bytes = bytes + math.max(0, string.len(row) - string.len(head) - 1)
+end
+if at < version then return {'counted', false, at, messages, bytes} end
+redis.call('UNLINK', key)
+return {'gone', change_list(old, {}), at, messages, bytes}
+"""
+)
+"""Remove a session, unless it is another one than was meant or it was used; or count, if it is long.
+
+ARGV: its name; the incarnation, owner and time that are meant, '' for any; up to which event they are counted;
+how many are counted at once. What went, and how many messages and bytes were counted.
+"""
+
+
+class Listing:
+    """What is asked of the list of sessions."""
+
+    def __init__(self, prefix: str, *, redis: Any, cluster: bool) -> None:
+        self._prefix = prefix
+        self._redis = redis
+        self._cluster = cluster
+        self._index = f"{prefix}:index"
+
+    def key(self, session: str) -> str:
+        """Return the key of a session."""
+        return f"{self._prefix}:session:{session}"
+
+    def keys_with(self, key: str) -> tuple[str, ...]:
+        """Return the keys that a script is given which changes a session."""
+        return (key,) if self._cluster else (key, self._index)
+
+    @staticmethod
+    def words(request: AppendRequest) -> tuple[Any, ...]:
+        """Return the last words of an append: time of use, labels, orders, time to live, name."""
+        labels = request.new_labels()
+        if labels is None:
+            return repr(request.used), "", "", "", request.session
+        orders = [] if labels.owner is None else [f"o{labels.owner}"]
+        orders += (f"l{key}" for key in keys_of(labels.metadata))
+        told = json.dumps([labels.owner, labels.metadata_text, labels.ttl])
+        ttl = "" if labels.ttl is None else repr(labels.ttl)
+        return repr(request.used), told, "".join(f"{one}\0" for one in orders), ttl, request.session
+
+    def begin(self) -> Steps[None]:
+        """Note that the list is whole: there is no session yet."""
+        yield Command(("ZADD", self._index, 0, _READY))
+
+    def catch_up(self, changed: Any) -> Steps[None]:
+        """Change the list where the script might not; there `changed` is what leaves and what comes."""
+        if not changed:
+            return
+        leave, come = changed
+        if leave:
+            yield Command(("ZREM", self._index, *leave))
+        if come:
+            yield Command(("ZADD", self._index, *come))
+
+    def _members(self, low: bytes, high: bytes, most: int) -> Steps[list[bytes]]:
+        """Read members of the list, which is made first where it is not whole."""
+        words = (low, high, most)
+        ready, found = yield from _LIST.run(self._redis, (self._index,), words)
+        if ready is None:
+            yield from self._make()
+            _, found = yield from _LIST.run(self._redis, (self._index,), words)
+        return list(found)
+
+    def _make(self) -> Steps[None]:
+        """Put every session into the list; once, where an older trimtab began the store or the key is lost."""
+        start = self.key("")
+        escaped = "".join(f"\\{one}" if one in "*?[]\\" else one for one in start)
+        for key in set((yield Scan(f"{escaped}*"))):
+            name = _text(key).removeprefix(start)
+            yield from self.catch_up(
+                (yield from _RELIST.run(self._redis, self.keys_with(self.key(name)), [name]))
+            )
+        yield from self.begin()
+
+    def list_page(self, request: ListRequest) -> Steps[Sessions]:
+        """List sessions: two commands for each 500 of them."""
+        entries: list[SessionEntry] = []
+        low, high = _bounds(request)
+        most = inf if request.asked is None else request.asked
+        while len(entries) < most:
+            asked = int(min(PAGE_SESSIONS, most - len(entries)))
+            members = yield from self._members(low, high, asked)
+            names = [_name_in(member) for member in members]
+            shown = yield from self._entries(names)
+            for member, entry in zip(members, shown, strict=True):
+                if entry is None:
+                    with suppress(self._redis.exceptions.RedisError):  # as of a replica, which only reads
+                        yield Command(("ZREM", self._index, member))  # an older trimtab deleted it
+                elif request.is_met(entry) and (not request.by_use or _is_at(member, entry.used)):
+                    entries.append(entry)
+            if len(members) < asked:
+                break
+            low = b"(" + members[-1]
+        return request.page(entries)
+
+    def _entries(self, names: Sequence[str]) -> Steps[list[SessionEntry | None]]:
+        """Read what is told of sessions; None for one that is not there."""
+        keys = [self.key(name) for name in names]
+        if self._cluster:
+            rows = []
+            for key in keys:
+                rows += yield from _ABOUT.run(self._redis, (key,), ())
+        else:
+            rows = (yield from _ABOUT.run(self._redis, keys, ())) if keys else []
+        return [_entry(name, row) for name, row in zip(names, rows, strict=True)]
+
+    def delete(self, session: str, incarnation: str | None) -> Steps[Receipt]:
+        """Remove a session."""
+        outcome, receipt = yield from self._remove(session, incarnation=incarnation or "")
+        if outcome != "gone" and outcome != "none":
+            check_incarnation(session, incarnation, outcome)
+        return receipt
+
+    def delete_owned(self, owner: str) -> Steps[Receipt]:
+        """Remove all sessions of an owner."""
+        return remove_owned(owner, self.list_page, self._remove_batch)
+
+    def _remove_batch(self, batch: Removal) -> Steps[Receipt]:
+        """Remove sessions, each at once or not at all."""
+        receipt, now = Receipt(), dict[str, tuple[str, str | None]]()
+        for entry in batch.entries:
+            name, meant = str(entry), entry.incarnation
+            outcome, one = yield from self._remove(name, incarnation=meant, owner=batch.owner or "")
+            receipt += one
+            if outcome == "moved":
+                now[name] = meant, None
+            elif outcome not in ("gone", "none"):
+                now[name] = outcome, batch.owner
+        return replace(receipt, left={**receipt.left, **left_by(batch, (), now)})
+
+    def expire(self, now: float, limit: int) -> Steps[Receipt]:
+        """Remove sessions whose time is over; each is taken by one process, whoever else does the same."""
+        receipt, more = Receipt(), True
+        high = b"(x\0" + _stamp(now) + b"\xff"
+        while more and receipt.sessions < limit:
+            asked = min(PAGE_SESSIONS, limit - receipt.sessions)
+            members = yield from self._members(b"[x\0", high, asked)
+            for member in members:
+                outcome, one = yield from self._remove(_name_in(member), now=repr(now))
+                receipt += one
+                if outcome == "none":  # another process was faster, or an older trimtab deleted it
+                    yield Command(("ZREM", self._index, member))
+            more = len(members) == asked
+        if more:
+            more = bool((yield from self._members(b"[x\0", high, 1)))
+        return replace(receipt, more=more)
+
+    def _remove(
+        self, name: str, *, incarnation: str = "", owner: str = "", now: str = ""
+    ) -> Steps[tuple[str, Receipt]]:
+        """Remove a session: "gone", "none", "moved", "used", or the incarnation of another one."""
+        at = messages = size = 0
+        while True:
+            words = (name, incarnation, owner, now, at, COUNT_EVENTS)
+            answer = yield from _REMOVE.run(self._redis, self.keys_with(self.key(name)), words)
+            outcome, *told = answer
+            if outcome == b"other":
+                return _text(told[0]), Receipt()
+            if outcome == b"none" or outcome == b"moved":
+                return _text(outcome), Receipt()
+            yield from self.catch_up(told[0])
+            if outcome == b"used":
+                return "used", Receipt()
+            at, messages, size = told[1], messages + told[2], size + told[3]
+            if outcome == b"gone":
+                return "gone", Receipt(sessions=1, messages=messages, bytes=size)
+
+
+def _bounds(request: ListRequest) -> tuple[bytes, bytes]:
+    """Say between which members those are that a list asks for."""
+    owner, place = request.owner, request.place
+    if request.by_use:
+        start = (b"t" if owner is None else b"O" + owner.encode()) + b"\0"
+        low, high = b"[" + start, b"(" + start + b"\xff"
+        if request.used_after is not None:
+            low = b"[" + start + _stamp(request.used_after)
+        if request.used_before is not None:
+            high = b"(" + start + _stamp(request.used_before) + b"\xff"
+        if place is not None:
+            used, name = place[0], str(place[-1])
+            low = b"(" + start + _stamp(float(used)) + b"\0" + name.encode()
+        return low, high
+    if owner is not None:
+        start = b"o" + owner.encode() + b"\0"
+    else:
+        start = (b"l" + request.keys[0].encode() if request.keys else b"n") + b"\0"
+    begun = start + (request.prefix or "").encode()
+    low = b"[" + begun if place is None else b"(" + start + str(place[0]).encode()
+    return max(low, b"[" + begun, key=lambda one: one[1:]), b"(" + begun + b"\xff"
+
+
+def _stamp(time: float) -> bytes:
+    """Write a time as members have it; two times are in the same order as what is written."""
+    return b"%020.6f" % max(0.0, min(time, 1e12))
+
+
+def _is_at(member: bytes, used: float) -> bool:
+    """Tell whether a member of an order by use is where its session is now."""
+    return member.split(b"\0")[1] == _stamp(used)
+
+
+def _name_in(member: bytes) -> str:
+    return _text(member.rpartition(b"\0")[2])
+
+
+def _entry(name: str, row: Sequence[Any]) -> SessionEntry | None:
+    version, incarnation, used, told, first = row
+    if version is None:
+        return None
+    owner, metadata, ttl = (None, None, None) if told is None else json.loads(told)
+    if incarnation is None:  # of trimtab 0.1: as `INCARNATION` says it
+        head = (first or b"").decode(errors="replace").split(",")[:2]
+        incarnation = f"first {','.join(head)}".encode()
+    return entry_of(
+        name,
+        version=int(version),
+        used=float(used or 0),
+        owner=owner,
+        metadata=metadata,
+        ttl=ttl,
+        incarnation=_text(incarnation),
+    )
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

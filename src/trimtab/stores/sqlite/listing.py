@@ -1,0 +1,100 @@
+"""The list of sessions in `SQLiteStore`: a table beside that of sessions, which triggers keep.
+
+Triggers, because a process of an older trimtab may still write to the file: it knows neither labels nor this
+table, and an append of its own replaces the row of the session.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_of
+from trimtab.stores.listing import BATCH_SESSIONS, ListRequest, Removal, batches, entry_of, left_by
+from trimtab.stores.sqlite.rows import ask_erasure
+
+_COLUMNS = "session, version, used, owner, metadata, ttl, incarnation"
+
+
+def _entry(row: Sequence[Any]) -> SessionEntry:
+    name, version, used, owner, metadata, ttl, incarnation = row
+    return entry_of(
+        name,
+        version=version,
+        used=float(used),
+        owner=owner,
+        metadata=metadata,
+        ttl=ttl,
+        incarnation=incarnation,
+    )
+
+
+def set_labels(connection: sqlite3.Connection, session: str, labels: Labels, /) -> None:
+    """Store the labels of a session, in the transaction of the append that says them."""
+    connection.execute(
+        "UPDATE trimtab_listed SET owner = ?, metadata = ?, ttl = ?, expires = used + ? WHERE session = ?",
+        (labels.owner, labels.metadata_text, labels.ttl, labels.ttl, session),
+    )
+    connection.execute("DELETE FROM trimtab_labels WHERE session = ?", (session,))
+    connection.executemany(
+        "INSERT OR IGNORE INTO trimtab_labels (label, session) VALUES (?, ?)",
+        [(key, session) for key in keys_of(labels.metadata)],
+    )
+
+
+def list_page(connection: sqlite3.Connection, request: ListRequest, /) -> Sessions:
+    """Read a page of the list: one statement."""
+    conditions = list(request.conditions("session", "?"))
+    has_label = "session IN (SELECT session FROM trimtab_labels WHERE label = ?)"
+    conditions += ((has_label, (key,)) for key in request.keys)
+    where = " AND ".join(sql for sql, _ in conditions) or "1"
+    values = [value for _, some in conditions for value in some]
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM trimtab_listed WHERE {where} ORDER BY {request.order('session')} LIMIT ?",
+        (*values, -1 if request.asked is None else request.asked),
+    )
+    return request.page([_entry(row) for row in rows])
+
+
+def remove_batch(connection: sqlite3.Connection, batch: Removal, /) -> Receipt:
+    """Remove what is still as it was listed, in a transaction that writes: a statement for each table."""
+    names = batch.names
+    places = ", ".join("?" * len(names))
+    rows = connection.execute(
+        f"SELECT session, incarnation, owner FROM trimtab_listed WHERE session IN ({places})", names
+    )
+    now = {name: (incarnation, owner) for name, incarnation, owner in rows}
+    meant = {str(one): (one.incarnation, batch.owner) for one in batch.entries}
+    gone = [name for name in names if now.get(name) == meant[name]]
+    receipt = _remove(connection, gone) if gone else Receipt()
+    return replace(receipt, left=left_by(batch, gone, now))
+
+
+def remove_session(connection: sqlite3.Connection, session: str, /) -> Receipt:
+    """Remove a session that is there."""
+    return _remove(connection, [session])
+
+
+def remove_ended(connection: sqlite3.Connection, now: float, limit: int, /) -> Receipt:
+    """Remove sessions whose time is over, a batch at most; `more` where there are others."""
+    most = min(limit, BATCH_SESSIONS)
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM trimtab_listed WHERE expires <= ? ORDER BY expires LIMIT ?", (now, most + 1)
+    ).fetchall()
+    first = next(batches(map(_entry, rows[:most]), None), Removal())
+    receipt = _remove(connection, first.names) if rows else Receipt()
+    return replace(receipt, more=len(rows) > len(first.entries))
+
+
+def _remove(connection: sqlite3.Connection, names: list[str]) -> Receipt:
+    where = f"session IN ({', '.join('?' * len(names))})"
+    count = "SELECT total(kind = 'message'), total(length(body)) FROM trimtab_events WHERE"
+    messages, size = connection.execute(f"{count} {where}", names).fetchone()
+    numbers = f"SELECT number FROM trimtab_indexed WHERE {where}"
+    connection.execute(f"DELETE FROM trimtab_terms WHERE number IN ({numbers})", names)
+    for table in ("trimtab_indexed", "trimtab_events", "trimtab_sessions"):  # and, by a trigger, the list
+        connection.execute(f"DELETE FROM {table} WHERE {where}", names)
+    ask_erasure(connection)
+    return Receipt(sessions=len(names), messages=int(messages), bytes=int(size))
