@@ -19,6 +19,7 @@ ContextError(Exception)
     ├── StoreUnavailableError(ConnectionError)
     ├── VersionConflictError
     ├── SessionDeletedError
+    ├── SessionExpiredError
     └── CorruptSessionError(ValueError)
 """
 
@@ -42,6 +43,7 @@ __all__ = [
     "NoTargetError",
     "RankerError",
     "SessionDeletedError",
+    "SessionExpiredError",
     "StoreError",
     "StoreUnavailableError",
     "StrategyContractError",
@@ -496,6 +498,25 @@ class SessionDeletedError(StoreError):
         super().__init__(message)
         self.session = session
         """Name of the session."""
+
+
+class SessionExpiredError(StoreError):
+    """The time to live of the session is over; it is not removed yet.
+
+    Nothing was changed. `store.expire()` removes such sessions; until then `Session(…, ttl=None)` opens it.
+
+    Args:
+        message: The text of the error.
+        session: Name of the session.
+        expired: When it ended, in seconds since 1970.
+    """
+
+    def __init__(self, message: str, *, session: str = "", expired: float = 0.0) -> None:
+        super().__init__(message)
+        self.session = session
+        """Name of the session."""
+        self.expired = expired
+        """When it ended, in seconds since 1970."""
 
 
 class CorruptSessionError(StoreError, ValueError):

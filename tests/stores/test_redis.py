@@ -132,12 +132,14 @@ def test_a_session_is_one_key(on_redis: Served) -> None:
     with on_redis.make(prefix="t*[x]") as store, on_redis.server.client() as client:
         for name in names:
             add(store, 0, 2, session=name)
-        assert sorted(client.keys()) == sorted(["t*[x]:schema", *(f"t*[x]:session:{name}" for name in names)])
+        ours = ["t*[x]:schema", "t*[x]:index"]
+        assert sorted(client.keys()) == sorted([*ours, *(f"t*[x]:session:{name}" for name in names)])
         client.set("t*x:session:other", "not ours")
         assert store.sessions() == sorted(names)
         for name in names:
             store.delete(name)
-        assert sorted(client.keys()) == ["t*[x]:schema", "t*x:session:other"]
+        assert sorted(client.keys()) == [*sorted(ours), "t*x:session:other"]
+        assert client.zrange("t*[x]:index", 0, -1) == ["ready"]
 
 
 def test_stores_of_different_prefixes_do_not_see_each_other(on_redis: Served) -> None:
@@ -153,11 +155,11 @@ def test_sessions_kept_by_a_newer_version_are_left_alone(on_redis: Served) -> No
     """The number beside the sessions says how they are kept."""
     with on_redis.make() as store, on_redis.server.client() as client:
         add(store, 0)
-        assert client.get("trimtab:schema") == "4"
-        client.set("trimtab:schema", "5")
+        assert client.get("trimtab:schema") == "5"
+        client.set("trimtab:schema", "6")
         with on_redis.make() as other:
             for call in (lambda: add(other, 1), lambda: asyncio.run(_sessions(other))):
-                with pytest.raises(ConfigurationError, match=r"newer version of trimtab.*schema 5"):
+                with pytest.raises(ConfigurationError, match=r"newer version of trimtab.*schema 6"):
                     call()
         assert client.hget("trimtab:session:s", "v") == "1"
 
@@ -365,7 +367,7 @@ def test_sessions_of_the_first_schema_are_brought_into_an_index(on_redis: Served
             assert len(load(other)) == 3
             assert client.get("trimtab:schema") == "1"
             add(other, 3)
-            assert client.get("trimtab:schema") == "4"
+            assert client.get("trimtab:schema") == "5"
 
 
 def test_an_index_that_knew_no_frequencies_is_made_anew(on_redis: Served) -> None:

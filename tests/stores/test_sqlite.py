@@ -37,7 +37,16 @@ FIRST_SCHEMA = (
 )
 """What the first trimtab made a file with."""
 
-MIGRATIONS = ["events", "search and erasure", "incarnations", "relevance", "spellings"]
+MIGRATIONS = ["events", "search and erasure", "incarnations", "relevance", "spellings", "owners"]
+
+WITHOUT_OWNERS = (
+    "DROP TRIGGER trimtab_used",
+    "DROP TRIGGER trimtab_gone",
+    "DROP TABLE trimtab_listed",
+    "DROP TABLE trimtab_labels",
+    "DELETE FROM trimtab_schema WHERE name = 'owners'",
+)
+"""Makes a file as it was before the last migration."""
 """The names of the migrations there are, oldest first; a file notes those that were applied."""
 
 SECRET = 'Zanzibar "ключ" 天气预报 naïve\nphrase'
@@ -223,7 +232,8 @@ def test_an_index_of_words_with_their_accents_is_made_anew(tmp_path: Path) -> No
         assert _search(store, "s", "zoe") == [1]
     with _raw(path) as connection:
         connection.execute("UPDATE trimtab_terms SET term = 'zoë' WHERE term = 'zoe'")
-        connection.execute("DELETE FROM trimtab_schema WHERE name = 'spellings'")
+        for statement in (*WITHOUT_OWNERS, "DELETE FROM trimtab_schema WHERE name = 'spellings'"):
+            connection.execute(statement)
     with SQLiteStore(path) as store:
         assert _search(store, "s", "zoe") == [1]
     with _raw(path) as connection:
@@ -437,6 +447,7 @@ def _make_old_index(path: Path) -> None:
         for statement in (
             "DROP TABLE trimtab_terms",
             "DROP TABLE trimtab_indexed",
+            *WITHOUT_OWNERS,
             "DELETE FROM trimtab_schema WHERE version >= 4",
             "CREATE TABLE trimtab_indexed (session TEXT PRIMARY KEY NOT NULL, number INTEGER NOT NULL UNIQUE,"
             " version INTEGER NOT NULL) WITHOUT ROWID",

@@ -20,6 +20,7 @@ from trimtab.errors import (
     ROOM,
     ConfigurationError,
     SessionDeletedError,
+    SessionExpiredError,
     UnknownNameError,
     option,
     phrase,
@@ -237,6 +238,7 @@ class Core:
                 f" pass {ROOM.text}",
                 argument="budget",
             )
+        self._require_life(head, options.ttl)
         self.options, self.missing = options, omitted_functions(known, self.given)
         data = self.options_data()
         changed = {name for name in data if name != "given" and data[name] != known.get(name)}
@@ -264,6 +266,19 @@ class Core:
             working_set.in_view()
         ) > 0
         return working_set
+
+    def _require_life(self, newest: Event, ttl: float | None) -> None:
+        """Refuse to open a session whose time to live is over: to go on with it would seem to revive it."""
+        now = self.clock()
+        if ttl is None or newest.time + ttl > now:
+            return
+        raise SessionExpiredError(
+            f"session {self.session!r} has expired: its newest event is {now - newest.time:,.0f} seconds old,"
+            f" and its ttl is {ttl:,.0f} seconds. To begin anew, delete it first: store.delete"
+            f"({self.session!r}) or store.expire(); to keep it, pass ttl=None or a longer ttl to Session(…)",
+            session=self.session,
+            expired=newest.time + ttl,
+        )
 
     def go_on_with(self, options: Options, given: Mapping[str, Any]) -> None:
         """Go by the options of a switch, whatever was passed before it."""

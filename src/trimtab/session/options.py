@@ -64,6 +64,7 @@ from trimtab.session.in_context import (
 from trimtab.session.kinds import with_safe_kinds
 from trimtab.session.plain import plain_message
 from trimtab.stores import Retry, StoreLike
+from trimtab.stores.labels import check_metadata, check_owner, check_ttl
 from trimtab.strategies.cheapest import Cheapest
 from trimtab.strategies.clamp_results import share_of
 from trimtab.strategies.data import create_strategy
@@ -325,6 +326,13 @@ class SessionOptions:
         max_fact_tokens: Cap on the tokens of the facts in view. None, the
             default: 0.1 of the budget, rounded down. Without a fact extractor
             the option waits for one, as `max_candidates` does for a ranker.
+        owner: Whose session it is, for `sessions`, `export` and `delete` of its
+            store. None, the default: nobody's.
+        metadata: Names with texts, numbers or flags, to list sessions by; at
+            most 64. None by default.
+        ttl: For how many seconds the session lives after its newest event.
+            Then it is not opened any more (`SessionExpiredError`), and
+            `store.expire()` removes it. None, the default: without end.
     """
 
     budget: BudgetLike | None = by_default(None, kept=False)
@@ -384,6 +392,9 @@ class SessionOptions:
         None, held_as(require_fact_extractor), kept=False
     )
     max_fact_tokens: Option[int | None] = by_default(None, Whole(1), before=None)
+    owner: Option[str | None] = by_default(None, held_as(check_owner), before=None)
+    metadata: Option[Mapping[str, Any] | None] = by_default(None, held_as(check_metadata), before=None)
+    ttl: Option[float | None] = by_default(None, held_as(check_ttl), before=None)
 
     def __post_init__(self) -> None:
         """Check every value separately."""

@@ -30,6 +30,7 @@ from trimtab.session.change import (
 from trimtab.session.change_rules import add_rule, drop_rule
 from trimtab.session.core import Core, new_event_id
 from trimtab.session.hooks import HooksLike
+from trimtab.session.labels import Labelled
 from trimtab.session.options import (
     FindRulesLike,
     RestoreArguments,
@@ -46,7 +47,7 @@ from trimtab.session.recall import RecallTool
 from trimtab.session.recollect import recall_messages
 from trimtab.session.redact import Redaction, WhereLike, redact_messages
 from trimtab.session.rule_record import SessionRule
-from trimtab.session.runner import Runner, RunnerHolder
+from trimtab.session.runner import Runner
 from trimtab.session.snapshot import read_snapshot, snapshot_of
 from trimtab.session.summarize import CATCH_UP, most_for, summarize_waiting
 from trimtab.session.switch import Asked, SwitchPlan, plan_switch, switch_model
@@ -72,7 +73,7 @@ from trimtab.strategies.summarizer import SummarizerLike
 
 
 @args_of(SessionOptions)
-class Session(RunnerHolder):
+class Session(Labelled):
     """A conversation in an append-only log, and a view of it that always fits.
 
     Creating a session reads and writes nothing. Every added message is kept.

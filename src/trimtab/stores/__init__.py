@@ -20,6 +20,7 @@ from trimtab.stores.base import (
     Store,
 )
 from trimtab.stores.copy import acopy_session, copy_session
+from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions
 from trimtab.stores.memory import MemoryStore
 from trimtab.stores.places import SCHEMES, SHOWN, is_file, parts_of, path_in
 from trimtab.stores.search import searchable_text
@@ -29,13 +30,17 @@ __all__ = [
     "Appended",
     "Event",
     "Found",
+    "Labels",
     "LoadRequest",
     "MemoryStore",
     "PostgresStore",
+    "Receipt",
     "RedisStore",
     "Retry",
     "SQLiteStore",
     "SearchRequest",
+    "SessionEntry",
+    "Sessions",
     "Store",
     "StoreLike",
     "acopy_session",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,17 @@ from typing import Any, TypeVar, cast
 
 from trimtab.errors import ConfigurationError, CorruptSessionError, SessionDeletedError, VersionConflictError
 from trimtab.relevance import question_terms
-from trimtab.stores import Appended, AppendRequest, Event, Found, LoadRequest, Retry, SearchRequest, Store
+from trimtab.stores import (
+    Appended,
+    AppendRequest,
+    Event,
+    Found,
+    Labels,
+    LoadRequest,
+    Retry,
+    SearchRequest,
+    Store,
+)
 from trimtab.stores.search import NEIGHBOR_REACHES
 from trimtab.testing.errors import ContractBroken, ask, fail
 
@@ -43,7 +54,7 @@ def check_store(
     `incarnation` (what was deleted does not come back), `idempotent` (a repeated request stores nothing
     twice), `ids`, `refuses` (what is not a request), `atomic`, `rewrites`, `paging`, `plain_data` (no object
     shared), `texts` (NUL, surrogates, a megabyte…), `isolation` (sessions do not touch), `search`, `delete`,
-    `sessions`, `handles` (two handles on one place see each other), `asynchronous` (async forms do the same),
+    `sessions`, `owners` (lists, exports, deletes and expires by labels), `handles` (two handles on one place see each other), `asynchronous` (async forms do the same),
     `threads`, `tasks`, `damage`, `close`.
 
     The place may contain other sessions; those made here have their own names and are deleted at the end.
@@ -172,7 +183,7 @@ class _Check:
             *(self.check_versions, self.check_conflict, self.check_idempotence, self.check_ids),
             *(self.check_refusals, self.check_rewrites, self.check_paging, self.check_plain_data),
             *(self.check_texts, self.check_isolation, partial(check_search, self), self.check_delete),
-            *(partial(check_incarnations, self), self.check_sessions),
+            *(partial(check_incarnations, self), self.check_sessions, partial(check_owners, self)),
         ):
             check()
 
@@ -650,6 +661,44 @@ async def acheck_incarnations(check: _Check, store: Store) -> None:
 _WRITERS = 8
 _EACH = 5
 _PATIENT = Retry(attempts=500, first_seconds=0.002, max_seconds=0.1)
+
+
+def check_owners(check: _Check) -> None:
+    """Lists by labels, in pages; export, expiry and deletion of what is an owner's."""
+    owner, store = check.new_session(), check.store
+    names = sorted(check.new_session() for _ in range(5))
+    for at, name in enumerate(names):
+        events = [replace(entry({"content": "text"}), time=10.0 * at)]
+        labels = Labels(owner=owner, metadata={"even": at % 2 == 0, "at": at}, ttl=100.0 if at < 2 else None)
+        store.append(append_request(name, 0, events, labels=labels))
+    pages, after = list[list[str]](), None
+    while not pages or after is not None:
+        page = store.sessions(owner=owner, limit=2, after=after)
+        pages, after = [*pages, [*page]], page.next
+    check.equal("owners", pages, [names[:2], names[2:4], names[4:]], "pages are in the order of names")
+    listed = store.sessions(owner=owner, metadata={"even": True})
+    check.equal("owners", listed, names[::2], "metadata is a condition")
+    check.equal("owners", store.sessions(owner=owner, metadata={"even": 1}), [], "True is not 1")
+    check.equal("owners", store.sessions(owner=owner, prefix=names[3]), [names[3]], "a prefix is a condition")
+    check.equal("owners", store.sessions(owner=owner, prefix="%"), [], "a prefix is no pattern")
+    used = store.sessions(owner=owner, used_after=0.0, used_before=40.0)
+    check.equal("owners", used, names[1:4], "times are conditions, and both ends are outside")
+    check.equal("owners", [one.used for one in used], [10.0, 20.0, 30.0], "an entry says when it was used")
+    lines = [*store.export(owner=owner)]
+    check.equal("owners", len(lines), 10, "an export has a line for each event, and one for each session")
+    rest = store.export(owner=owner, after=json.loads(lines[3])["at"])
+    check.equal("owners", [*rest], lines[4:], "an export goes on behind a line")
+    stale = append_request(names[0], 5, [note()], labels=Labels(owner="another"))
+    check.refuse(stale, VersionConflictError, "owners")
+    check.equal("owners", store.sessions(owner=owner), names, "labels of a refused append are not stored")
+    store.append(append_request(names[1], 1, [replace(note(), time=50.0)]))
+    gone = store.expire(now=100.0)
+    check.equal("owners", (gone.sessions, gone.messages), (1, 1), "what was used again lives on")
+    check.equal("owners", store.sessions(owner=owner), names[1:], "what has ended is gone")
+    gone = store.delete(owner=owner)
+    check.equal("owners", (gone.sessions, gone.messages, gone.left), (4, 4, {}), "the receipt says all")
+    check.equal("owners", store.sessions(owner=owner), [], "a deleted owner has no sessions")
+    check.equal("owners", check.load(names[3]), [], "and their events are gone")
 
 
 def check_threads(check: _Check) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from itertools import islice
 from typing import Any, BinaryIO
@@ -13,7 +14,6 @@ from trimtab.cli.options import output_option
 from trimtab.cli.output import Refused, encode, json_text, usage, wants_colour
 from trimtab.cli.session.commands import (
     Answer,
-    name_of,
     on_session,
     open_or_begin,
     open_session,
@@ -33,10 +33,11 @@ from trimtab.cli.session.io import (
     say_missing,
     view_data,
     view_text,
-    when,
     write,
     write_lines,
 )
+from trimtab.cli.session.labels import filter_options
+from trimtab.cli.session.owners import list_sessions, row_text, write_receipt
 from trimtab.cli.session.switch import plan, switch
 from trimtab.errors import BudgetExceededError
 from trimtab.formats.origin import ORIGINS, OriginName
@@ -46,6 +47,7 @@ from trimtab.session.recall import not_all
 from trimtab.session.schema import KINDS
 from trimtab.session.text import fact_text, rule_text
 from trimtab.stores import Event
+from trimtab.stores.listing import EXPIRE_LIMIT
 
 __all__ = ["plan", "session", "switch"]
 
@@ -268,17 +270,43 @@ def recall(one: Session, query: str, limit: int) -> Answer:
 
 
 @session.command("list")
+@filter_options
 @output_option
 @store_option
 @usage
-def list_(url: str, output: str) -> None:
+def list_(url: str, output: str, **asked: Any) -> None:
     """List the sessions of a store.
 
-    Writes the name, version, and time of the newest event of each.
+    Writes the name, version, time of the newest event, owner, metadata and time to live of each. With
+    --used-before or --used-after the oldest is first, otherwise they are in the order of their names.
     """
     with open_session_store(url) as store:
-        rows = list(filter(None, (name_of(store, one) for one in store.sessions())))
-        write(rows, lambda: "\n".join(map(_row, rows)) or "no sessions", output=output)
+        rows, following = list_sessions(store, **asked)
+        write(rows, lambda: "\n".join(map(row_text, rows)) or "no sessions", output=output)
+        if following is not None:
+            click.echo(f"trimtab: there are more: --after {shlex.quote(following)}", err=True)
+
+
+@session.command()
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=EXPIRE_LIMIT,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of sessions.",
+)
+@output_option
+@store_option
+@usage
+def expire(url: str, output: str, limit: int) -> None:
+    """Remove sessions whose time to live is over, and every byte of their text.
+
+    For cron. Several may run at once. Writes how many sessions, messages and bytes are gone; exit code 1 means
+    that something could not be removed.
+    """
+    with open_session_store(url) as store:
+        write_receipt(store.expire(limit=limit), output=output)
 
 
 @session.command("stats")
@@ -295,24 +323,19 @@ def status(one: Session) -> Answer:
     return Answer({"id": one.id, **numbers}, table)
 
 
-def _row(row: dict[str, Any]) -> str:
-    if "error" in row:
-        return plain(f"{'?':>9}  {row['id']}: {row['error']}")
-    return f"{row['version']:>9,}  {when(row['time'])}  {plain(row['id'])}"
-
-
 _IN = "--store chats.db --id ada"
 
 _EXAMPLES = {
     "add": (f"add {_IN} --budget 4k chat.json", f"add {_IN} --event-id m1 < message.json"),
     "clear": (f"clear {_IN}",),
     "copy": (f"copy {_IN} --to archive.db --as ada-2025",),
-    "delete": (f"delete {_IN} --yes",),
-    "export": (f"export {_IN} ada.json",),
+    "delete": (f"delete {_IN} --yes", "delete --store chats.db --owner ada --yes"),
+    "expire": ("expire --store chats.db",),
+    "export": (f"export {_IN} ada.json", "export --store chats.db --owner ada > ada.jsonl"),
     "fork": (f"fork {_IN} --as ada-2 --at 12",),
     "history": (f"history {_IN} --ids --output text", f"history {_IN} --after 40 --limit 20"),
     "import": ("import --store chats.db ada.json",),
-    "list": ("list --store chats.db --output text",),
+    "list": ("list --store chats.db --output text", "list --store chats.db --owner ada --used-before 30d"),
     "pin": (f"pin {_IN} EVENT_ID",),
     "plan": (f"plan {_IN} --model NAME --output text", f"plan {_IN} --budget 32k"),
     "pop": (f"pop {_IN}",),

@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeVar
@@ -18,14 +18,22 @@ from click.shell_completion import CompletionItem
 from trimtab._shared.checks import in_words, near_names
 from trimtab._shared.strict_json import dump, parse
 from trimtab.cli.options import output_option
-from trimtab.cli.output import Refused, in_options, json_text, usage
+from trimtab.cli.output import Refused, encode, in_options, json_text, usage
 from trimtab.cli.session.io import event_data, event_line, read_bytes, say_missing, write, write_lines
+from trimtab.cli.session.labels import after_option, owner_option
+from trimtab.cli.session.owners import write_receipt
 from trimtab.counting import AdditiveCounter, CharCounter, EstimateCounter
-from trimtab.errors import ConfigurationError, ContextError, MissingExtraError, UnknownNameError
+from trimtab.errors import (
+    ConfigurationError,
+    ContextError,
+    MissingExtraError,
+    SessionExpiredError,
+    UnknownNameError,
+)
 from trimtab.report.text import plain, plural
 from trimtab.session import Session
 from trimtab.session.options import other_form
-from trimtab.stores import LoadRequest, Retry, SQLiteStore, Store, copy_session, open_store
+from trimtab.stores import Retry, SQLiteStore, Store, copy_session, open_store
 from trimtab.stores.secrets import mask
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,7 +48,7 @@ def complete_sessions(ctx: click.Context, param: click.Parameter, incomplete: st
         return []
     try:  # whoever types is not told what is wrong: the command will
         with redirect_stderr(io.StringIO()), open_session_store(url) as store:
-            return [CompletionItem(name) for name in store.sessions() if name.startswith(incomplete)]
+            return [CompletionItem(name) for name in store.sessions(prefix=incomplete)]
     except (click.ClickException, SystemExit):
         return []
 
@@ -57,6 +65,10 @@ store_option = click.option(
 id_option = click.option(
     "--id", "name", metavar="ID", required=True, shell_complete=complete_sessions, help="Name of the session."
 )
+one_option = click.option(
+    "--id", "name", metavar="ID", shell_complete=complete_sessions, help="Name of the session."
+)
+"""Where a command may also be about the sessions of an owner."""
 
 
 HELP = """Keep conversations in a store, and look at them.
@@ -225,46 +237,58 @@ def open_or_begin(store: Store, name: str, options: Mapping[str, Any]) -> Sessio
         raise Refused(in_options(error)) from None
 
 
-def name_of(store: Store, name: str) -> dict[str, Any]:
-    """Say of a session how many events it has, and when the newest was made."""
-    try:
-        newest = store.load(LoadRequest(session=name, limit=1, newest_first=True))
-    except ContextError as error:
-        return {"id": name, "error": in_options(error)}
-    return {"id": name, "version": newest[0].version, "time": newest[0].time} if newest else {}
-
-
 # Sessions that come from elsewhere or go there: `export`, `import`, `copy`.
 
 
 @session.command()
 @click.option("--no-history", is_flag=True, help="Only the view, and what is needed to go on.")
-@id_option
+@after_option
+@owner_option
+@one_option
 @store_option
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
 @usage
-def export(url: str, name: str, file: Path | None, no_history: bool) -> None:
+def export(
+    url: str, name: str | None, file: Path | None, no_history: bool, owner: str | None, after: str | None
+) -> None:
     """Write a whole session as JSON, to FILE or to standard output.
 
     `import` and `Session.restore` read it. FILE is replaced once everything is written.
+
+    With --owner: all sessions of an owner as JSONL, one event per line. `at` of the last whole line is the
+    TOKEN to continue behind it.
     """
+    _check_one(name, owner)
+    if owner is None and after is not None:
+        raise Refused("--after continues an export of --owner")
+    if owner is not None and no_history:
+        raise Refused("--no-history is for one session: pass --id in place of --owner")
     with open_session_store(url) as store:
-        data = open_session(store, name).snapshot(history=not no_history)
+        if owner is not None:
+            written: Iterable[bytes] = (encode(f"{line}\n") for line in store.export(owner=owner, after=after))
+        else:
+            data = open_session(store, name or "").snapshot(history=not no_history)
+            written = [json_text(data, indent=False) if file is None or str(file) == "-" else dump(data)]
         if file is None or str(file) == "-":
-            write_lines([json_text(data, indent=False)])
+            write_lines(written)
             return
         try:
-            _replace(file, dump(data))
+            _replace(file, written)
         except OSError as error:
             raise Refused(f"{file}: {error.strerror or error}") from None
 
 
-def _replace(file: Path, data: bytes) -> None:
+def _check_one(name: str | None, owner: str | None) -> None:
+    if (name is None) == (owner is None):
+        raise Refused("pass --id for one session, or --owner for all of an owner")
+
+
+def _replace(file: Path, data: Iterable[bytes]) -> None:
     """Write a file whole, or leave it as it was; nobody else may read it: it holds a conversation."""
     handle, path = tempfile.mkstemp(dir=file.absolute().parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(handle, "wb") as out:
-            out.write(data)
+            out.writelines(data)
         os.replace(path, file)
     except BaseException:
         os.unlink(path)
@@ -323,7 +347,7 @@ def fork(url: str, name: str, output: str, renamed: str, at: int | None) -> None
     """
     with open_session_store(url) as store:
         one = open_session(store, name)
-        if renamed in store.sessions():
+        if renamed in store.sessions(prefix=renamed, limit=1):
             raise Refused(f"session {renamed!r} exists already: choose another name with --as")
         twin = one.fork(at, id=renamed)
         found = {"id": twin.id, "version": twin.version}
@@ -459,14 +483,31 @@ def redact(one: Session, yes: bool, where: str | None, event_ids: tuple[str, ...
 
 @session.command()
 @yes_option
-@session_options
+@owner_option
+@output_option
+@one_option
+@store_option
 @usage
-def delete(url: str, name: str, output: str, yes: bool) -> None:
-    """Remove a session and every byte of its text from the store."""
+def delete(url: str, name: str | None, output: str, yes: bool, owner: str | None) -> None:
+    """Remove a session, or all of an owner, and every byte of their text.
+
+    With --owner, writes how many sessions, messages and bytes are gone. Exit code 1 means that something
+    could not be removed.
+    """
+    _check_one(name, owner)
     with open_session_store(url) as store:
-        one = open_session(store, name)
-        events = one.version
+        if owner is not None:
+            sessions = plural(len(store.sessions(owner=owner)), "session")
+            _confirm(f"Delete {sessions} of {owner!r}?", yes=yes)
+            write_receipt(store.delete(owner=owner), output=output)
+            return
+        try:
+            one: Session | None = open_session(store, name or "")
+            events = one.version if one else 0
+        except SessionExpiredError as error:
+            one, (entry,) = None, store.sessions(prefix=error.session, limit=1)
+            events = entry.version
         _confirm(f"Delete {name!r} with {plural(events, 'event')}?", yes=yes)
-        one.delete()
+        store.delete(name) if one is None else one.delete()
         found = {"deleted": name, "events": events}
-        write(found, lambda: f"{plain(name)}: {plural(events, 'event')} deleted", output=output)
+        write(found, lambda: f"{plain(name or '')}: {plural(events, 'event')} deleted", output=output)

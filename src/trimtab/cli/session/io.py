@@ -32,6 +32,7 @@ from trimtab.cli.options import (
     together,
 )
 from trimtab.cli.output import encode, json_text, leave_pipe
+from trimtab.cli.session.labels import metadata_option, owner_option, ttl_option
 from trimtab.context import Fitted
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError
@@ -168,6 +169,9 @@ begin_options = together(
         click.option(f"--{name.replace('_', '-')}", name, type=kind, metavar="RATIO", help=about)
         for name, (kind, about) in RATIOS.items()
     ),
+    owner_option,
+    metadata_option,
+    ttl_option,
     format_option,
     room_options,
 )
@@ -195,10 +199,14 @@ def options_in(given: Mapping[str, Any]) -> dict[str, Any]:
         "breakpoints": given["breakpoints"],
         "compact": given["compact"],
         "max_result_ratio": given["max_result_ratio"],
+        "owner": given["owner"],
+        "metadata": given["metadata"],
+        "ttl": given["ttl"],
         **{name: given[name] for name in RATIOS},
     }
     kept = {name: value for name, value in options.items() if value is not None}
-    return {**kept, "max_result_ratio": None} if given["max_result_ratio"] == "none" else kept
+    nothing = [name for name in ("max_result_ratio", "ttl") if given[name] == "none"]
+    return {**kept, **dict.fromkeys(nothing)}
 
 
 def _budget(given: Mapping[str, Any], asked: RequestOptions) -> Budget | None:

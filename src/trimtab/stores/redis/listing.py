@@ -216,6 +216,8 @@ class Listing:
         words = (low, high, most)
         ready, found = yield from _LIST.run(self._redis, (self._index,), words)
         if ready is None:
+            if (yield Command(("GET", f"{self._prefix}:schema"))) is None:
+                return []  # no session was ever begun, and a replica could not be written to
             yield from self._make()
             _, found = yield from _LIST.run(self._redis, (self._index,), words)
         return list(found)

@@ -307,6 +307,9 @@ SCHEMA = 5
 """How sessions are kept; a number of one key beside them. Sessions of 1 to 3 get an index as they grow, those
 of 1 to 4 are put into the list of sessions when it is first asked for."""
 
+TERMS_SCHEMA = 4
+"""How the terms of a session are kept, as its `x` says, and as the scripts read it."""
+
 FILL_EVENTS = 100
 """So many events without an index are put into it at once; fewer are read where they stand."""
 
@@ -324,7 +327,7 @@ LAST_PAUSE_SECONDS = 1.0
 class Operations:
     """The operations of a store on its keys."""
 
-    def __init__(self, prefix: str, *, redis: Any, scrub_seconds: float, cluster: bool) -> None:
+    def __init__(self, prefix: str, *, redis: Any, scrub_seconds: float, cluster: bool = False) -> None:
         self._prefix = prefix
         self._listing = Listing(prefix, redis=redis, cluster=cluster)
         self.list_page, self.expire = self._listing.list_page, self._listing.expire
@@ -430,7 +433,7 @@ class Operations:
                 if len(events) < FILL_EVENTS or now[1:] != head[1:]:
                     return  # an event is missing, or somebody else is at it
                 indexed, terms = _batch(head.indexed, events)
-                progress = " ".join(map(str, (SCHEMA, *indexed)))
+                progress = " ".join(map(str, (TERMS_SCHEMA, *indexed)))
                 words = [head.incarnation, head.progress, rewrite, progress, *terms]
                 if not (yield from self._script(INDEX, self._key(session), words)):
                     return
@@ -640,7 +643,7 @@ class _Head(NamedTuple):
     def indexed(self) -> _Indexed:
         """How far it is in its index; an index that an older trimtab made is none."""
         schema, *numbers = self.progress.split() or [""]
-        known = schema == str(SCHEMA) and len(numbers) == len(_Indexed._fields)
+        known = schema == str(TERMS_SCHEMA) and len(numbers) == len(_Indexed._fields)
         return _Indexed(*map(int, numbers)) if known else _Indexed()
 
 

@@ -1,0 +1,56 @@
+"""Many sessions at once: which there are, and what an order to remove them did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from trimtab.cli.output import in_options
+from trimtab.cli.session.io import when, write
+from trimtab.errors import ContextError
+from trimtab.report.text import plain, plural
+from trimtab.stores import LoadRequest, Receipt, SessionEntry, Store
+
+
+def list_sessions(store: Store, **asked: Any) -> tuple[list[dict[str, Any]], str | None]:
+    """List sessions, and where the next page begins; a store without entries is asked for each."""
+    found = store.sessions(**{name: one for name, one in asked.items() if one is not None})
+    if all(isinstance(one, SessionEntry) for one in found):
+        return [one.to_dict() for one in found], getattr(found, "next", None)
+    return list(filter(None, (_asked(store, name) for name in found))), None
+
+
+def _asked(store: Store, name: str) -> dict[str, Any]:
+    """Say of a session how many events it has, and when the newest was made."""
+    try:
+        newest = store.load(LoadRequest(session=name, limit=1, newest_first=True))
+    except ContextError as error:
+        return {"id": name, "error": in_options(error)}
+    return {"id": name, "version": newest[0].version, "time": newest[0].time} if newest else {}
+
+
+def row_text(row: Mapping[str, Any]) -> str:
+    """Write a session of a list for people."""
+    if "error" in row:
+        return plain(f"{'?':>9}  {row['id']}: {row['error']}")
+    told = [f"{row['version']:>9,}", when(row["time"]), plain(row["id"])]
+    if row.get("owner") is not None:
+        told.append(f"of {plain(row['owner'])}")
+    told += (plain(f"{name}={json.dumps(one)}") for name, one in (row.get("metadata") or {}).items())
+    return "  ".join(told)
+
+
+def write_receipt(receipt: Receipt, *, output: str) -> None:
+    """Write what is gone; what could not be is on standard error, and the exit code is 1."""
+    told = f"{plural(receipt.sessions, 'session')} with {plural(receipt.messages, 'message')} deleted"
+    more = "; there are more: repeat it" if receipt.more else ""
+    write(receipt.to_dict(), lambda: f"{told}, {receipt.bytes:,} bytes{more}", output=output)
+    for name, why in receipt.left.items():
+        click.echo(plain(f"trimtab: {name!r} is still there: {why}"), err=True)
+    if receipt.not_erased is not None:
+        click.echo(plain(f"trimtab: files may still hold the text: {receipt.not_erased}"), err=True)
+    if receipt.left or receipt.not_erased is not None:
+        raise SystemExit(1)

@@ -1,0 +1,106 @@
+"""Whose a session is and how long it lives, as its object shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trimtab._shared.options import UNSET, Unset
+from trimtab.session.core import Core
+from trimtab.session.effects import Steps
+from trimtab.session.runner import RunnerHolder
+from trimtab.stores.labels import check_metadata, check_owner, check_ttl
+
+
+class Labelled(RunnerHolder):
+    """A session with an owner, metadata and a time to live."""
+
+    @property
+    def owner(self) -> str | None:
+        """Whose session it is; None: nobody's."""
+        return self._labels()["owner"]
+
+    @property
+    def metadata(self) -> dict[str, str | int | float | bool]:
+        """Names and values to list it by."""
+        return dict(self._labels()["metadata"] or {})
+
+    @property
+    def ttl(self) -> float | None:
+        """For how many seconds it lives after its newest event; None: without end."""
+        return self._labels()["ttl"]
+
+    def _labels(self) -> dict[str, Any]:
+        self._runner.working_set()
+        options = self._runner.core.in_force
+        return {name: getattr(options, name) for name in ("owner", "metadata", "ttl")}
+
+    def label(
+        self,
+        *,
+        owner: str | None | Unset = UNSET,
+        metadata: Mapping[str, Any] | None | Unset = UNSET,
+        ttl: float | None | Unset = UNSET,
+    ) -> None:
+        """Change the owner, the metadata or the time to live, at once; what is left out stays.
+
+        It is an event in the log, and so a use of the session.
+
+        Args:
+            owner: Whose session it is; None: nobody's.
+            metadata: All of its metadata; None: none.
+            ttl: For how many seconds it lives after its newest event; None: without end.
+
+        Raises:
+            ConfigurationError: A value cannot be stored.
+
+        Example:
+            >>> from trimtab import Session
+            >>> session = Session(1_000, owner="ada")
+            >>> session.label(metadata={"plan": "free"})
+            >>> session.owner, session.metadata
+            ('ada', {'plan': 'free'})
+        """
+        self._runner.run(set_labels, {"owner": owner, "metadata": metadata, "ttl": ttl})
+
+    async def alabel(
+        self,
+        *,
+        owner: str | None | Unset = UNSET,
+        metadata: Mapping[str, Any] | None | Unset = UNSET,
+        ttl: float | None | Unset = UNSET,
+    ) -> None:
+        """Change the owner, the metadata or the time to live; see `label`."""
+        await self._runner.arun(set_labels, {"owner": owner, "metadata": metadata, "ttl": ttl})
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "owner": check_owner,
+    "metadata": check_metadata,
+    "ttl": check_ttl,
+}
+
+
+def set_labels(core: Core, asked: Mapping[str, Any]) -> Steps[None]:
+    """Write options that differ in labels only; if that fails, this object has those it had."""
+    named = {name: one for name, one in asked.items() if one is not UNSET}
+    new = {name: None if one is None else _CHECKS[name](one) for name, one in named.items()}
+    working_set = yield from core.ready()
+    options = core.in_force
+    before = {name: getattr(options, name) for name in new}
+    if new == before and core.opened is None:
+        return
+    _set(core, new)
+    try:
+        core.opened, core.opened_state = core.options_data(), working_set.state
+        yield from core.append(working_set, core.first_events(working_set))
+    except BaseException:
+        _set(core, before)
+        raise
+    # what was passed for them before is over; others that were left out stay as the log says
+    core.given = {**core.given, **{name: one for name, one in new.items() if name in core.given}}
+
+
+def _set(core: Core, labels: Mapping[str, Any]) -> None:
+    for name, one in labels.items():
+        setattr(core.in_force, name, one)
