@@ -94,7 +94,8 @@ def _remove(connection: sqlite3.Connection, names: list[str]) -> Receipt:
     messages, size = connection.execute(f"{count} {where}", names).fetchone()
     numbers = f"SELECT number FROM trimtab_indexed WHERE {where}"
     connection.execute(f"DELETE FROM trimtab_terms WHERE number IN ({numbers})", names)
-    for table in ("trimtab_indexed", "trimtab_events", "trimtab_sessions"):  # and, by a trigger, the list
+    # the list before the sessions: its trigger has then nothing to do for each of them
+    for table in ("trimtab_indexed", "trimtab_events", "trimtab_labels", "trimtab_listed", "trimtab_sessions"):
         connection.execute(f"DELETE FROM {table} WHERE {where}", names)
     ask_erasure(connection)
     return Receipt(sessions=len(names), messages=int(messages), bytes=int(size))

@@ -137,7 +137,8 @@ MIGRATIONS = (
                 ON CONFLICT (session) DO UPDATE SET version = excluded.version,
                     incarnation = excluded.incarnation, used = excluded.used, expires = excluded.used + ttl;
             END""",
-            """CREATE TRIGGER trimtab_gone AFTER DELETE ON trimtab_sessions BEGIN
+            """CREATE TRIGGER trimtab_gone AFTER DELETE ON trimtab_sessions
+                WHEN EXISTS (SELECT 1 FROM trimtab_listed WHERE session = OLD.session) BEGIN
                 DELETE FROM trimtab_labels WHERE session = OLD.session;
                 DELETE FROM trimtab_listed WHERE session = OLD.session;
             END""",
