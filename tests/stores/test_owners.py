@@ -387,6 +387,7 @@ def _cost(place: Place, sessions: int) -> None:
             put(store, f"s{at:06}", time=float(at), owner=f"o{at % 10}", ttl=10.0 if at % 10 == 3 else None)
         part = sessions // 10
         for call, touched in (
+            (lambda: len(store.sessions()), sessions),
             (lambda: len(store.sessions(owner="o1")), part),
             (lambda: len(store.sessions(used_before=float(part))), part),
             (lambda: len([*pages(store, 100, owner="o2")]) * 100, part),
