@@ -302,7 +302,7 @@ SERVERS = (
         ("Listing._make", "removeprefix(start)", "removeprefix('')"),
         ("Listing.list_page", "_is_at(member, entry.used)", "True"),
         ("", "redis.call('ZREM', KEYS[2], unpack(leave))", ""),
-        ("", "if ttl == '' or used + tonumber(ttl) > tonumber(ARGV[4]) then", "if false then"),
+        ("", "if ttl == '' or used + (tonumber(ttl) or 1e12) > tonumber(ARGV[4]) then", "if false then"),
         ("", "if at < version then return", "if false then return"),
         ("Listing.list_page", "if len(members) < asked:", "if len(members) <= asked:"),
     ),

@@ -41,6 +41,8 @@ class Place:
     """What `open_store` takes, for tests with more processes; None where no other process can see it."""
     damage: Callable[[str, int], None] | None = None
     """Changes the stored text of (session, version) behind the store's back."""
+    damage_labels: Callable[[str], None] | None = None
+    """Changes what the list says of a session behind the store's back."""
     settle: Callable[[], None] = lambda: None
     """Waits until the server has done what a killed client last asked of it, and forgotten the client."""
 
@@ -80,7 +82,18 @@ def sqlite_file(folder: Path) -> Iterator[Place]:
             )
             assert changed.rowcount == 1
 
-    yield Place(name="sqlite", make=lambda: SQLiteStore(path), url=f"sqlite:///{path}", damage=damage)
+    def damage_labels(session: str) -> None:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            sql = "UPDATE trimtab_listed SET metadata = '{' WHERE session = ?"
+            assert connection.execute(sql, (session,)).rowcount == 1
+
+    yield Place(
+        name="sqlite",
+        make=lambda: SQLiteStore(path),
+        url=f"sqlite:///{path}",
+        damage=damage,
+        damage_labels=damage_labels,
+    )
 
 
 def postgres(_folder: Path) -> Iterator[Place]:
@@ -95,6 +108,10 @@ def postgres(_folder: Path) -> Iterator[Place]:
                 WHERE s.key = e.session AND s.name = %s AND e.version = %s RETURNING 1"""
             assert server.ask(sql, session, version, database=database) == [(1,)]
 
+        def damage_labels(session: str) -> None:
+            sql = "UPDATE trimtab_sessions SET metadata = '{' WHERE name = %s RETURNING 1"
+            assert server.ask(sql, session, database=database) == [(1,)]
+
         def settle() -> None:
             sql = "SELECT 1 FROM pg_stat_activity WHERE datname = %s"
             servers.until(lambda: not server.ask(sql, database), "the end of killed clients")
@@ -104,6 +121,7 @@ def postgres(_folder: Path) -> Iterator[Place]:
             make=lambda: PostgresStore(dsn, scrub_on_delete=False),
             url=dsn,
             damage=damage,
+            damage_labels=damage_labels,
             settle=settle,
         )
 
@@ -142,6 +160,10 @@ def redis(_folder: Path) -> Iterator[Place]:
             row = client.hget(key, field)
             assert client.hset(key, field, row.replace("event", "Event")) == 0
 
+        def damage_labels(session: str) -> None:
+            broken = {"o": "{", "v": "abc", "u": "then", "k": "long"}
+            assert client.hset(f"trimtab:session:{session}", mapping=broken) in (0, 1)
+
         url = server.of(database)
 
         def settle() -> None:
@@ -155,6 +177,7 @@ def redis(_folder: Path) -> Iterator[Place]:
             make=lambda: RedisStore(url, scrub_on_delete=False),
             url=url,
             damage=damage,
+            damage_labels=damage_labels,
             settle=settle,
         )
         client.flushdb()

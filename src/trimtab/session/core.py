@@ -27,7 +27,7 @@ from trimtab.errors import (
 )
 from trimtab.report.text import one_line
 from trimtab.session.calibration import Calibration
-from trimtab.session.effects import Steps
+from trimtab.session.effects import AskLabels, Steps
 from trimtab.session.hooks import HookName, hooks_by_name
 from trimtab.session.log import event_at, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader
@@ -49,6 +49,7 @@ from trimtab.session.schema import check_options
 from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest
+from trimtab.stores.labels import LABELS, differ
 
 if TYPE_CHECKING:
     from trimtab._fitting.observation import SessionEventKind
@@ -118,6 +119,8 @@ class Core:
         """Which session of its name this object knows; None: it knows of none."""
         self._bound = False
         """Whether every request means that one; otherwise the next request takes the existing one."""
+        self._labelled = False
+        """Whether the labels that were passed are in its log: from then on those there hold."""
         self.opened: dict[str, Any] | None = None
         """Options that the log does not know yet; they are written with the next event."""
         self.opened_state = State()
@@ -171,6 +174,7 @@ class Core:
         if self._incarnation not in (None, incarnation):
             self.job = self.weighed = self.view_given = None
             self.last_failure = self.last_fact_failure = None
+            self._labelled = False
         self._incarnation = incarnation
         self._bound = bool(incarnation)
 
@@ -221,9 +225,10 @@ class Core:
 
     def _open(self, head: Event) -> Steps[WorkingSet]:
         state = state_of(head, self.session)
-        known = yield from self.known_options(state.options)
+        known = yield from self.known_options(state.options, now=True)
         yield from self._heed_switch(state, known)
-        options = self._with_context(Options(**as_given(known, self.given)))
+        given = {name: one for name, one in self.given.items() if not (self._labelled and name in LABELS)}
+        options = self._with_context(Options(**as_given(known, given)))
         if options.wire_format.name != known["format"]:
             raise other_form(self.session, known["format"], options.wire_format.name)
         missing = missing_functions(known, self.given)
@@ -238,12 +243,14 @@ class Core:
                 f" pass {ROOM.text}",
                 argument="budget",
             )
-        self._require_life(head, options.ttl)
+        self._require_life(head, known["ttl"], options.ttl)
         self.options, self.missing = options, omitted_functions(known, self.given)
         data = self.options_data()
         changed = {name for name in data if name != "given" and data[name] != known.get(name)}
+        relabelled = differ(data, known)
         functions = any(bool(data["given"][name]) != bool(known["given"].get(name)) for name in FUNCTIONS)
-        self.opened = data if changed or functions else None
+        self.opened = data if changed or functions or relabelled else None
+        self._labelled = self._labelled or not relabelled
         state = _with_room_of(options, state, changed)
         if "anchors" in changed:
             state = state.with_anchors(0)
@@ -267,10 +274,16 @@ class Core:
         ) > 0
         return working_set
 
-    def _require_life(self, newest: Event, ttl: float | None) -> None:
-        """Refuse to open a session whose time to live is over: to go on with it would seem to revive it."""
+    def _require_life(self, newest: Event, known: float | None, given: float | None) -> None:
+        """Refuse to open a session whose time to live is over: to go on with it would seem to revive it.
+
+        That time is the one in the log: a shorter one that is passed now begins with the next event.
+        """
         now = self.clock()
-        if ttl is None or newest.time + ttl > now:
+        if known is None or given is None:
+            return
+        ttl = max(known, given)
+        if newest.time + ttl > now:
             return
         raise SessionExpiredError(
             f"session {self.session!r} has expired: its newest event is {now - newest.time:,.0f} seconds old,"
@@ -335,11 +348,13 @@ class Core:
         data["given"].update(self.missing)
         return data
 
-    def known_options(self, version: int) -> Steps[dict[str, Any]]:
-        """Read the options that applied at a version."""
+    def known_options(self, version: int, *, now: bool = False) -> Steps[dict[str, Any]]:
+        """Read the options at a version; `now`: where an older trimtab wrote no labels, ask for them."""
         event = yield from event_at(self.session, version, "options")
-        check_options(event.data["options"], f"session {self.session!r}: event {version} (options)")
-        return known_options(event.data["options"])
+        data = event.data["options"]
+        check_options(data, f"session {self.session!r}: event {version} (options)")
+        labels = (yield AskLabels(self.session)) if now and "owner" not in data else {}
+        return known_options({**data, **labels})
 
     def refresh(self) -> Steps[WorkingSet]:
         """Read the session that has the name now, even if it is a different one."""
@@ -422,6 +437,7 @@ class Core:
             self._announce_orders(events, after=working_set.version)
         version = working_set.version + len(events)
         working_set.version, self.working_set, self.opened = version, working_set, None
+        self._labelled = True
         return Appended(version, incarnation=done.incarnation)
 
     def drop_answer(self, of: Literal["summary", "facts"], *, messages: int) -> None:

@@ -24,7 +24,9 @@ from trimtab.context import afit_policy, fit_policy
 from trimtab.errors import ConfigurationError, RankerError, SummaryError
 from trimtab.relevance.ranker import RankCall
 from trimtab.session.schema import check_events
-from trimtab.stores import AppendRequest, Event, LoadRequest, SearchRequest, Store
+from trimtab.stores import AppendRequest, Event, LoadRequest, SearchRequest, Sessions, Store
+from trimtab.stores.base import knows_labels
+from trimtab.stores.labels import LABELS
 from trimtab.strategies.fact_extractor import (
     Fact,
     FactExtractor,
@@ -122,7 +124,19 @@ class FitContext(NamedTuple):
     policy: Policy
 
 
-Effect = FitContext | LoadRequest | AppendRequest | SearchRequest | Question | Delete
+class AskLabels(NamedTuple):
+    """A question to the store: which labels it knows a session by; none where it knows no labels."""
+
+    session: str
+
+    def labels_in(self, found: Sessions) -> dict[str, Any]:
+        """Read them from a list that begins with the session, if it is there."""
+        if not found or found[0] != self.session:
+            return {}
+        return {name: getattr(found[0], name) for name in LABELS}
+
+
+Effect = FitContext | LoadRequest | AppendRequest | SearchRequest | Question | Delete | AskLabels
 
 Steps = Generator[Effect | Pause, Any, T]
 """An algorithm that yields its needs and returns a result; other tasks run while it pauses."""
@@ -146,6 +160,8 @@ def perform(effect: Effect, store: Store, incarnation: str | None, asking: Askin
         return _sound(store.search(replace(effect, incarnation=incarnation)), effect)
     if isinstance(effect, Delete):
         return store.delete(effect.session, **_which(effect))
+    if isinstance(effect, AskLabels):
+        return effect.labels_in(store.sessions(prefix=effect.session, limit=1)) if knows_labels(store) else {}
     if isinstance(effect, Question) and effect.is_async and effect.refusal is not None:
         raise effect.refusal()
     with asking():
@@ -162,6 +178,9 @@ async def aperform(effect: Effect, store: Store, incarnation: str | None, asking
         return _sound(await store.asearch(replace(effect, incarnation=incarnation)), effect)
     if isinstance(effect, Delete):
         return await store.adelete(effect.session, **_which(effect))
+    if isinstance(effect, AskLabels):
+        known = knows_labels(store)
+        return effect.labels_in(await store.asessions(prefix=effect.session, limit=1)) if known else {}
     with asking():
         return await afit_policy(effect.policy) if isinstance(effect, FitContext) else await aask(effect)
 

@@ -8,8 +8,11 @@ from typing import Any
 from trimtab._shared.options import UNSET, Unset
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
+from trimtab.session.log import event_at, state_of
 from trimtab.session.runner import RunnerHolder
-from trimtab.stores.labels import check_metadata, check_owner, check_ttl
+from trimtab.stores import Event, LoadRequest
+from trimtab.stores.base import require_labels
+from trimtab.stores.labels import LABELS, check_metadata, check_owner, check_ttl, differ
 
 
 class Labelled(RunnerHolder):
@@ -33,7 +36,7 @@ class Labelled(RunnerHolder):
     def _labels(self) -> dict[str, Any]:
         self._runner.working_set()
         options = self._runner.core.in_force
-        return {name: getattr(options, name) for name in ("owner", "metadata", "ttl")}
+        return {name: getattr(options, name) for name in LABELS}
 
     def label(
         self,
@@ -52,7 +55,7 @@ class Labelled(RunnerHolder):
             ttl: For how many seconds it lives after its newest event; None: without end.
 
         Raises:
-            ConfigurationError: A value cannot be stored.
+            ConfigurationError: A value cannot be stored, or the store does not know labels.
 
         Example:
             >>> from trimtab import Session
@@ -61,6 +64,7 @@ class Labelled(RunnerHolder):
             >>> session.owner, session.metadata
             ('ada', {'plan': 'free'})
         """
+        require_labels(self._runner.store)
         self._runner.run(set_labels, {"owner": owner, "metadata": metadata, "ttl": ttl})
 
     async def alabel(
@@ -71,6 +75,7 @@ class Labelled(RunnerHolder):
         ttl: float | None | Unset = UNSET,
     ) -> None:
         """Change the owner, the metadata or the time to live; see `label`."""
+        require_labels(self._runner.store)
         await self._runner.arun(set_labels, {"owner": owner, "metadata": metadata, "ttl": ttl})
 
 
@@ -88,7 +93,7 @@ def set_labels(core: Core, asked: Mapping[str, Any]) -> Steps[None]:
     working_set = yield from core.ready()
     options = core.in_force
     before = {name: getattr(options, name) for name in new}
-    if new == before and core.opened is None:
+    if not differ(new, before) and core.opened is None:
         return
     _set(core, new)
     try:
@@ -99,6 +104,36 @@ def set_labels(core: Core, asked: Mapping[str, Any]) -> Steps[None]:
         raise
     # what was passed for them before is over; others that were left out stay as the log says
     core.given = {**core.given, **{name: one for name, one in new.items() if name in core.given}}
+
+
+def renewal(head: Event, session: str, options: Mapping[str, Any], *, time: float) -> Event:
+    """Make an event that says options behind the last one of a log that is copied: it was used at that time.
+
+    Its id goes by its place, so that who repeats the copy knows it again.
+    """
+    version = head.version + 1
+    state = state_of(head, session).with_options(version).to_dict()
+    data = {"options": dict(options)}
+    return Event(id=f"labels-{version}", kind="options", time=time, data=data, state=state, version=version)
+
+
+def fork_bounds(core: Core, at: int) -> Steps[dict[str, Any]]:
+    """Say what of a log is a fork of it, and the event behind that, if one is needed.
+
+    It gives the fork the labels of now: the log up to there may say others, or that nobody used it for long.
+    """
+    working_set = yield from core.ready()
+    newest = yield LoadRequest(session=core.session, limit=1, newest_first=True)
+    if newest and newest[0].version != working_set.version:
+        yield from core.again()  # another writer may have changed them
+    head = yield from event_at(core.session, at)
+    known = yield from core.known_options(state_of(head, core.session).options)
+    data = core.options_data()
+    labels = {name: data[name] for name in LABELS}
+    behind = None
+    if differ(labels, known) or labels["ttl"] is not None:
+        behind = renewal(head, core.session, {**known, **labels}, time=core.clock())
+    return {"before": at + 1, "incarnation": core.incarnation(), "behind": behind}
 
 
 def _set(core: Core, labels: Mapping[str, Any]) -> None:

@@ -38,6 +38,8 @@ from trimtab.stores import (
     StoreLike,
     open_store,
 )
+from trimtab.stores.base import missing_methods, require_labels
+from trimtab.stores.labels import LABELS
 from trimtab.stores.rows import check_session_name
 
 P = ParamSpec("P")
@@ -85,7 +87,8 @@ def _store_of(given: StoreLike) -> Store:
     if isinstance(given, (str, PathLike)):
         return open_store(given)
     raise ConfigurationError(
-        f"store must be a Store, or its place, such as 'chats.db', not {given!r:.80}", argument="store"
+        f"store must be a Store, or its place, such as 'chats.db', not {given!r:.80}{missing_methods(given)}",
+        argument="store",
     )
 
 
@@ -131,6 +134,8 @@ class Runner:
                 "a session in a store needs a name to find it again: pass id='…', such as that of the chat",
                 argument="id",
             )
+        if any(given.get(name) is not None for name in LABELS):
+            require_labels(self.store)
         self.id = check_session_name(secrets.token_hex(16) if id is None else id)
         self.retry = Retry(attempts=1) if retry is None else retry
         self.core = Core(self.id, given, begins=begins, allow_missing=allow_missing)

@@ -30,7 +30,7 @@ from trimtab.session.change import (
 from trimtab.session.change_rules import add_rule, drop_rule
 from trimtab.session.core import Core, new_event_id
 from trimtab.session.hooks import HooksLike
-from trimtab.session.labels import Labelled
+from trimtab.session.labels import Labelled, fork_bounds
 from trimtab.session.options import (
     FindRulesLike,
     RestoreArguments,
@@ -66,7 +66,8 @@ from trimtab.session.view import (
 )
 from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import TokenBreakdown, Zones
-from trimtab.stores import Event, Found, Retry, Store, StoreLike, acopy_session, copy_session
+from trimtab.stores import Event, Found, Retry, Store, StoreLike
+from trimtab.stores.copy import acopy_events, copy_events
 from trimtab.strategies.fact_extractor import Fact, FactExtractorLike
 from trimtab.strategies.must_keep import MustKeepLike
 from trimtab.strategies.summarizer import SummarizerLike
@@ -225,8 +226,8 @@ class Session(Labelled):
         target, name = self._runner.fork_target(id, store)
         at = self._runner.run(Core.known_version, at)
         if at:
-            meant = self._runner.core.incarnation()
-            copy_session(self.store, target, self.id, to=name, before=at + 1, incarnation=meant)
+            copied = self._runner.run(fork_bounds, at)
+            copy_events(self.store, target, self.id, to=name, **copied)
         return self._of(self._runner.fork(target, name, at=at))
 
     async def afork(
@@ -236,8 +237,8 @@ class Session(Labelled):
         target, name = self._runner.fork_target(id, store)
         at = await self._runner.arun(Core.known_version, at)
         if at:
-            meant = self._runner.core.incarnation()
-            await acopy_session(self.store, target, self.id, to=name, before=at + 1, incarnation=meant)
+            copied = await self._runner.arun(fork_bounds, at)
+            await acopy_events(self.store, target, self.id, to=name, **copied)
         return self._of(self._runner.fork(target, name, at=at))
 
     def snapshot(self, *, history: bool = True) -> dict[str, Any]:
@@ -293,11 +294,11 @@ class Session(Labelled):
             ConfigurationError: A function it was made with is missing, or an
                 option is out of range.
         """
-        runner, source = read_snapshot(
+        runner, source, last = read_snapshot(
             data, options, store=store, id=id, retry=retry, allow_missing=allow_missing
         )
         if source is not None:
-            copy_session(source, runner.store, runner.id)
+            copy_events(source, runner.store, runner.id, behind=last)
         runner.run(Core.refresh)
         return cls._of(runner)
 
@@ -314,11 +315,11 @@ class Session(Labelled):
         **options: Any,
     ) -> Self:
         """Make a session from a snapshot; see `restore`."""
-        runner, source = read_snapshot(
+        runner, source, last = read_snapshot(
             data, options, store=store, id=id, retry=retry, allow_missing=allow_missing
         )
         if source is not None:
-            await acopy_session(source, runner.store, runner.id)
+            await acopy_events(source, runner.store, runner.id, behind=last)
         await runner.arun(Core.refresh)
         return cls._of(runner)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,6 +25,7 @@ from trimtab.formats.values import short_repr
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.facts import next_links
+from trimtab.session.labels import renewal
 from trimtab.session.log import Pages, event_at, events_at, newest_hidden, state_of
 from trimtab.session.messages import SessionUnit
 from trimtab.session.options import Options, as_given, given_in, missing_functions
@@ -316,6 +318,8 @@ class Restored(NamedTuple):
     runner: Runner
     source: Store | None
     """The store to copy its log from; None: it is in its place."""
+    last: Event | None = None
+    """An event of now behind that log, from which on its time to live counts."""
 
 
 def read_snapshot(
@@ -337,7 +341,10 @@ def read_snapshot(
             _check_options(event.data["options"], given, f"session {name!r}: event {event.version} (options)")
     _check_options(last_options, given, "the snapshot")
     _check_messages(name, events, given)
-    source = MemoryStore()
+    source, last = MemoryStore(), None
+    if known is not None and known.get("ttl") is not None:
+        last = renewal(events[-1], name, known, time=time.time())
+        events.append(last)
     if events:
         source.append(AppendRequest(session=name, expected_version=0, events=events))
     if not events or last_options != known:  # some are not in the log yet
@@ -354,7 +361,7 @@ def read_snapshot(
         return Restored(runner, None)
     if events:
         runner.run(Core.ready)  # what cannot be opened is not copied either
-    return Restored(runner_on(store), source if events else None)
+    return Restored(runner_on(store), source if events else None, last)
 
 
 def _check_options(data: Any, given: Mapping[str, Any], where: str) -> None:

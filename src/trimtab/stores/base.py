@@ -25,6 +25,7 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from inspect import signature
 from typing import Any, NamedTuple, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 
 from trimtab._shared.checks import check_whole
@@ -32,6 +33,7 @@ from trimtab._shared.steps import Steps, arun, run
 from trimtab.errors import (
     ConfigurationError,
     CopyError,
+    CorruptSessionError,
     SessionDeletedError,
     StoreUnavailableError,
     VersionConflictError,
@@ -358,8 +360,11 @@ class Store(Protocol):
         Args:
             now: The time, in seconds since 1970; None: that of this machine.
             limit: The most to remove; `more` of the receipt tells whether there may be others.
+
+        Raises:
+            ConfigurationError: The store does not know labels.
         """
-        ...
+        raise without_labels(self, "expire")
 
     def export(
         self, *, owner: str | None = None, prefix: str | None = None, after: str | None = None
@@ -367,14 +372,19 @@ class Store(Protocol):
         """Write sessions as lines of JSON, event by event; the memory it needs has a bound.
 
         Each event is a line with its `session`. Behind the last one of a session is a line with `events`,
-        their number, and the labels; or with `error` where the session was deleted meanwhile. Every line has
-        `at`: pass that of the last line you have as `after` to go on behind it.
+        their number, and the labels; or with `error` where the session was deleted meanwhile, got another
+        owner, or cannot be read further. Every line has `at`: pass that of the last line you have as `after`
+        to go on behind it.
 
         Args:
             owner: Only sessions of this owner.
             prefix: Only sessions whose names begin so.
             after: Go on behind the line with this `at`.
+
+        Raises:
+            ConfigurationError: The store does not know labels.
         """
+        require_labels(self)
         export = _Export(owner, prefix, after)
         return iter(_lines(export, lambda ask: ask.now(self)))
 
@@ -416,17 +426,50 @@ class Store(Protocol):
 
     async def aexpire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
         """Remove sessions whose time to live is over; see `expire`."""
-        ...
+        raise without_labels(self, "aexpire")
 
     def aexport(
         self, *, owner: str | None = None, prefix: str | None = None, after: str | None = None
     ) -> AsyncIterator[str]:
         """Write sessions as lines of JSON; see `export`."""
+        require_labels(self)
         return _alines(_Export(owner, prefix, after), self)
 
     async def aclose(self) -> None:
         """Close connections; see `close`."""
         ...
+
+
+_METHODS = [name for name in vars(Store) if not name.startswith("_")]
+
+
+def missing_methods(given: object, /) -> str:
+    """Say which methods of `Store` something lacks that has some of them; empty if it has none."""
+    lacks = [name for name in _METHODS if not hasattr(given, name)]
+    if len(lacks) > len(_METHODS) / 2:
+        return ""
+    return f": it lacks {', '.join(lacks)}; derive it from trimtab.stores.Store"
+
+
+def knows_labels(store: Store, /) -> bool:
+    """Tell whether a store can list by labels; one that was written before stores knew them cannot."""
+    taken = signature(store.sessions).parameters
+    return "owner" in taken or any(one.kind is one.VAR_KEYWORD for one in taken.values())
+
+
+def require_labels(store: Store, /) -> None:
+    """Refuse a store that would drop labels in silence."""
+    if not knows_labels(store):
+        raise without_labels(store, "sessions")
+
+
+def without_labels(store: object, method: str, /) -> ConfigurationError:
+    """Make the error of a store that does not know labels."""
+    return ConfigurationError(
+        f"{type(store).__name__} does not know owner=, metadata= and ttl=: its {method}() is not that of"
+        " trimtab.stores.Store. Write expire, aexpire, sessions(owner=, …) and delete(owner=) as `Store` says,"
+        " and test them with trimtab.testing.check_store"
+    )
 
 
 class ClosedStore(Store):
@@ -595,31 +638,49 @@ class _Export:
         self._after = json.dumps([name])
         if version is None:
             return []
-        there: Sessions = yield _Ask(listed={**self._asked, "prefix": name, "limit": 1})
-        same = there and there[0] == name
-        if not same or there[0].incarnation != incarnation:
-            gone = SessionEntry(name, incarnation=incarnation)
-            line = _line(gone, None, session=name, error="it was deleted while it was exported")
-            self._waiting = there if same else []
-            return [line]
-        self._entry, self._version = there[0], version
-        return []
+        # of whatever owner: what is not theirs any more was not deleted
+        there: Sessions = yield _Ask(listed={"prefix": name, "limit": 1})
+        entry = there[0] if there and there[0] == name else None
+        same = entry is not None and entry.incarnation == incarnation
+        if entry is not None and self._asked["owner"] in (None, entry.owner):
+            if same:
+                self._entry, self._version = entry, version
+                return []
+            self._waiting = [entry]  # it was begun anew
+        gone = SessionEntry(name, incarnation=incarnation)
+        return [_line(gone, None, session=name, error=_MOVED if same else _DELETED)]
 
     def _events(self, entry: SessionEntry) -> Steps[list[str]]:
         name, after, meant = str(entry), self._version, entry.incarnation or None
         request = LoadRequest(session=name, after=after, limit=_EXPORT_EVENTS, incarnation=meant)
-        try:
-            events: list[Event] = yield _Ask(load=request)
-        except SessionDeletedError:
-            self._entry = None
-            return [_line(entry, None, session=name, error="it was deleted while it was exported")]
+        events, error = yield from _loaded(request)
         lines = [_line(entry, event.version, session=name, **_columns(event)) for event in events]
         self._version += len(events)
-        if len(events) < _EXPORT_EVENTS:
+        if error is not None:
+            self._entry = None
+            lines.append(_line(entry, None, session=name, error=error))
+        elif len(events) < _EXPORT_EVENTS:
             self._entry = None
             labels = {"owner": entry.owner, "metadata": entry.metadata, "ttl": entry.ttl}
             lines.append(_line(entry, None, session=name, events=self._version, **labels))
         return lines
+
+
+_DELETED = "it was deleted while it was exported"
+_MOVED = "it got another owner while it was exported"
+
+
+def _loaded(request: LoadRequest) -> Steps[tuple[list[Event], str | None]]:
+    """Read events as far as they can be read, and say why the others cannot."""
+    try:
+        return (yield _Ask(load=request)), None
+    except SessionDeletedError:
+        return [], _DELETED
+    except CorruptSessionError as error:
+        events: list[Event] = []
+        if request.before is None and (error.version or 0) > request.after + 1:
+            events, _ = yield from _loaded(replace(request, before=error.version))
+        return events, f"it cannot be read: {error}"
 
 
 def _columns(event: Event) -> dict[str, Any]:

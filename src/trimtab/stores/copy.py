@@ -71,6 +71,39 @@ async def acopy_session(
     return await arun(steps, _aanswer)
 
 
+def copy_events(
+    source: Store,
+    target: Store,
+    session: str,
+    *,
+    to: str | None = None,
+    before: int | None = None,
+    incarnation: str | None = None,
+    behind: Event | None = None,
+) -> int:
+    """Copy a session, and add an event behind the last one that is copied; see `copy_session`.
+
+    Where a copy is repeated an event of that id is there, perhaps of another time: it stays.
+    """
+    name = session if to is None else to
+    return run(_copy(source, target, session, name, before, 500, incarnation, behind), _answer)
+
+
+async def acopy_events(
+    source: Store,
+    target: Store,
+    session: str,
+    *,
+    to: str | None = None,
+    before: int | None = None,
+    incarnation: str | None = None,
+    behind: Event | None = None,
+) -> int:
+    """Copy a session, and add an event behind the last one that is copied; see `copy_events`."""
+    name = session if to is None else to
+    return await arun(_copy(source, target, session, name, before, 500, incarnation, behind), _aanswer)
+
+
 def _answer(ask: _Ask) -> Appended | list[Event]:
     store, request = ask
     return store.load(request) if isinstance(request, LoadRequest) else store.append(request)
@@ -89,6 +122,7 @@ def _copy(
     before: int | None,
     page_events: int,
     mine: str | None,
+    behind: Event | None = None,
 ) -> Generator[_Ask, Any, int]:
     check_whole("page_events", page_events, least=1)
     for name in (session, to):
@@ -96,12 +130,15 @@ def _copy(
     at = 0
     theirs: str | None = None  # which sessions of their names are meant, once an event of them was read
 
-    def ask_page() -> _Ask:
-        bounds: dict[str, Any] = {"after": at, "before": before, "limit": page_events}
-        return _Ask(source, LoadRequest(session=session, incarnation=mine, **bounds))
+    def read_page() -> Generator[_Ask, Any, list[Event]]:
+        stop = before if behind is None else behind.version
+        bounds: dict[str, Any] = {"after": at, "before": stop, "limit": page_events}
+        page: list[Event] = yield _Ask(source, LoadRequest(session=session, incarnation=mine, **bounds))
+        last = behind is not None and len(page) < page_events and at + len(page) + 1 == behind.version
+        return [*page, behind] if behind is not None and last else page
 
     while True:
-        page: list[Event] = yield ask_page()
+        page = yield from read_page()
         mine = mine or _incarnation(page)
         if not at and not page:  # perhaps there is none at all, and its name is misspelled
             first = yield _Ask(source, LoadRequest(session=session, limit=1))
@@ -111,7 +148,8 @@ def _copy(
         there: list[Event] = yield _Ask(target, asked)
         theirs = theirs or _incarnation(there)
         for place, event in enumerate(there):
-            if place >= len(page) or event != page[place]:
+            known = place < len(page) and (event == page[place] or (behind and event.id == behind.id))
+            if not known:
                 raise ConfigurationError(
                     f"the target has a session {to!r} with another event at version {event.version}."
                     " Copy under another name (`to`), or delete that session first"
@@ -127,7 +165,7 @@ def _copy(
         theirs = theirs or appended.incarnation or None
         written += len(page)
         at += len(page)
-        page = yield ask_page()
+        page = yield from read_page()
     return written
 
 

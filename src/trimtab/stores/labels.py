@@ -11,6 +11,9 @@ from typing import Any, Self
 
 from trimtab.errors import ConfigurationError
 
+LABELS = ("owner", "metadata", "ttl")
+"""What a session says of itself beside its conversation."""
+
 MOST_METADATA = 64
 """Entries of the metadata of one session."""
 
@@ -78,6 +81,12 @@ def check_ttl(ttl: object, /) -> float:
     raise ConfigurationError(
         f"ttl must be a number of seconds above 0, and at most 1e11, not {ttl!r:.80}", argument="ttl"
     )
+
+
+def differ(labels: Mapping[str, Any], others: Mapping[str, Any], /) -> bool:
+    """Tell whether labels differ; for Python True is 1, and in a list by metadata it is not."""
+    one, other = (keys_of(each.get("metadata") or {}) for each in (labels, others))
+    return one != other or any(labels.get(name) != others.get(name) for name in LABELS)
 
 
 def keys_of(metadata: Mapping[str, Any], /) -> list[str]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from trimtab._shared.checks import check_whole, number_of
 from trimtab._shared.steps import Steps
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, CorruptSessionError
 from trimtab.stores.labels import (
     Labels,
     Receipt,
@@ -47,25 +49,25 @@ class ListRequest:
     used_after: float | None = None
     limit: int | None = None
     after: str | None = None
+    with_damaged: bool = False
+    """Whether to show sessions whose labels cannot be read, as who removes them needs only their names."""
 
     def __post_init__(self) -> None:
         if self.owner is not None:
             check_owner(self.owner)
         if self.prefix is not None and not is_text(self.prefix, least=0):
             raise ConfigurationError(
-                f"prefix must be the beginning of a session's name, not {self.prefix!r:.80}", argument="prefix"
+                f"prefix must be the beginning of a session's name, not {self.prefix!r:.80}",
+                argument="prefix",
             )
         if self.metadata is not None:
             check_metadata(self.metadata)
         for name in ("used_before", "used_after"):
             given = getattr(self, name)
-            seconds = number_of(given)
-            if given is not None and (seconds is None or not math.isfinite(seconds)):
-                raise ConfigurationError(
-                    f"{name} must be a time in seconds since 1970, not {given!r:.80}", argument=name
-                )
+            if given is not None:
+                object.__setattr__(self, name, check_time(given, name))
         if self.limit is not None:
-            object.__setattr__(self, "limit", check_whole("limit", self.limit, least=1))
+            object.__setattr__(self, "limit", check_limit(self.limit))
         _ = self.place
 
     @property
@@ -92,6 +94,7 @@ class ListRequest:
             read = json.loads(self.after)
             *times, name = read
             known = is_text(name) and [type(one) for one in times] == [float] * self.by_use
+            known = known and all(map(math.isfinite, times))
         except (TypeError, ValueError, RecursionError):
             known = False
         if not known:
@@ -122,10 +125,17 @@ class ListRequest:
 
     def page(self, entries: list[SessionEntry]) -> Sessions:
         """Make the page of what was read, `asked` at most."""
-        if self.limit is None or len(entries) <= self.limit:
-            return Sessions(entries)
         shown = entries[: self.limit]
-        return Sessions(shown, next=json.dumps(self.key_of(shown[-1])))
+        damaged = next((one for one in shown if isinstance(one, DamagedEntry)), None)
+        if damaged is not None and not self.with_damaged:
+            raise CorruptSessionError(
+                f"session {str(damaged)!r}: its labels, or what else the list says of it, cannot be read."
+                f" store.delete({str(damaged)!r}) removes it; if its log can be read, copy_session(…, to=…) makes"
+                " a session of it that has the labels of the log",
+                session=str(damaged),
+            )
+        more = len(entries) > len(shown)
+        return Sessions(shown, next=json.dumps(self.key_of(shown[-1])) if more else None)
 
     def conditions(self, name: str, mark: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
         """Write the conditions in SQL, all but that on metadata.
@@ -164,19 +174,21 @@ def _end_of(prefix: str) -> str | None:
     return None
 
 
+class DamagedEntry(SessionEntry):
+    """A session of whose labels, version and time of use something cannot be read."""
+
+
 def entry_of(
-    name: str,
-    *,
-    version: int,
-    used: float,
-    owner: str | None,
-    metadata: str | None,
-    ttl: float | None,
-    incarnation: str,
+    name: str, *, version: Any, used: Any, owner: Any, metadata: Any, ttl: Any, incarnation: str
 ) -> SessionEntry:
     """Make an entry of the columns of a row."""
-    labels = Labels(owner=owner, metadata=json.loads(metadata) if metadata else {}, ttl=ttl)
-    return SessionEntry(name, version=version, used=used, labels=labels, incarnation=incarnation)
+    try:
+        labels = Labels(owner=owner, metadata=json.loads(metadata) if metadata else {}, ttl=ttl)
+        return SessionEntry(
+            name, version=int(version), used=float(used), labels=labels, incarnation=incarnation
+        )
+    except (ConfigurationError, TypeError, ValueError, RecursionError):
+        return DamagedEntry(name, incarnation=incarnation)
 
 
 @dataclass(slots=True)
@@ -215,7 +227,7 @@ def remove_owned(
     check_owner(owner)
     receipt, after = Receipt(), None
     while True:
-        request = ListRequest(owner=owner, limit=BATCH_SESSIONS, after=after)
+        request = ListRequest(owner=owner, limit=BATCH_SESSIONS, after=after, with_damaged=True)
         page = yield from list_page(request)
         for batch in batches(page, owner):
             receipt += yield from remove(batch)
@@ -224,7 +236,9 @@ def remove_owned(
             return receipt
 
 
-def left_by(batch: Removal, gone: Iterable[str], now: Mapping[str, tuple[str, str | None]], /) -> dict[str, str]:
+def left_by(
+    batch: Removal, gone: Iterable[str], now: Mapping[str, tuple[str, str | None]], /
+) -> dict[str, str]:
     """Say why sessions of a batch are still there.
 
     Args:
@@ -245,19 +259,20 @@ def left_by(batch: Removal, gone: Iterable[str], now: Mapping[str, tuple[str, st
     return left
 
 
-def check_time(now: object, /) -> float:
+def check_time(given: object, name: str = "now", /) -> float:
     """Return a time in seconds since 1970."""
-    seconds = number_of(now)
-    if seconds is None or not math.isfinite(seconds):
-        raise ConfigurationError(
-            f"now must be a time in seconds since 1970, not {now!r:.80}", argument="now"
-        )
-    return float(seconds)
+    seconds = number_of(given)
+    with suppress(OverflowError):  # of a whole number
+        if seconds is not None and math.isfinite(seconds):
+            return float(seconds)
+    raise ConfigurationError(
+        f"{name} must be a time in seconds since 1970, not {reprlib.repr(given)}", argument=name
+    )
 
 
 def check_limit(limit: object, /) -> int:
-    """Return a number of sessions, at least one."""
-    return check_whole("limit", limit, least=1)
+    """Return a number of sessions, at least one, and as large as a store can count."""
+    return min(check_whole("limit", limit, least=1), 2**53)
 
 
 def check_one(session: object, owner: object, /) -> None:

@@ -24,6 +24,7 @@ from trimtab.stores import (
     SearchRequest,
     Store,
 )
+from trimtab.stores.base import missing_methods
 from trimtab.stores.search import NEIGHBOR_REACHES
 from trimtab.testing.errors import ContractBroken, ask, fail
 
@@ -91,7 +92,7 @@ def check_store(
 def _new_store(make_store: Callable[[], Store]) -> Store:
     store = make_store()
     if not isinstance(cast("Any", store), Store):
-        fail("answers", f"{type(store).__name__} lacks a method of Store")
+        fail("answers", f"{type(store).__name__} lacks a method of Store{missing_methods(store)}")
     return store
 
 

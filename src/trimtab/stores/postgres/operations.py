@@ -160,7 +160,7 @@ def _owners(tables: Tables) -> Iterator[str]:
         ("used", "(used, name)"),
         ("owner", "(owner, name) WHERE owner IS NOT NULL"),
         ("owner_used", "(owner, used, name) WHERE owner IS NOT NULL"),
-        ("labels", "USING gin (labels) WHERE labels IS NOT NULL"),
+        ("labels", "USING gin (labels) WITH (fastupdate = off) WHERE labels IS NOT NULL"),
         ("end", "(expires) WHERE expires IS NOT NULL"),
     ):
         on = f"CREATE INDEX trimtab_sessions_{name} ON {tables.sessions}"
@@ -543,16 +543,18 @@ class Operations:
         """Remove some; `more` where anything was done."""
         yield Execute(_BEGIN)
         sql = f"""
-            SELECT s.key, s.version, s.ttl, (
+            SELECT key FROM {self._tables.sessions} WHERE expires <= %s
+            ORDER BY expires LIMIT %s FOR UPDATE SKIP LOCKED"""
+        keys = [key for (key,) in (yield Execute(sql, (now, most)))]
+        # now that they are locked: what was added until then is seen; a newest event may be lost
+        sql = f"""
+            SELECT s.key, s.version, s.ttl, coalesce((
                 SELECT time FROM {self._tables.events} e WHERE e.session = s.key AND e.version = s.version
-            ) FROM {self._tables.sessions} s WHERE s.expires <= %s
-            ORDER BY s.expires LIMIT %s FOR UPDATE OF s SKIP LOCKED"""
-        rows = yield Execute(sql, (now, most))
+            ), s.used) FROM {self._tables.sessions} s WHERE s.key = ANY(%s) ORDER BY s.expires"""
+        rows = (yield Execute(sql, (keys,))) if keys else []
         over: list[int] = []
         events = relisted = 0
         for key, version, ttl, used in rows:
-            if used is None:
-                continue  # it was used in this very moment
             if used + ttl > now:  # by an older trimtab, which did not note it
                 sql = f"UPDATE {self._tables.sessions} SET used = %s, expires = %s + ttl WHERE key = %s"
                 yield Execute(sql, (used, used, key))
@@ -567,12 +569,14 @@ class Operations:
     def list_page(self, request: ListRequest) -> Steps[Sessions]:
         """List sessions: one statement."""
         conditions = [*request.conditions("name", "%s")]
-        if request.keys:
-            conditions.append(("labels @> %s::text[]", (request.keys,)))
+        found, listed = self._tables.sessions, ""
+        if request.keys:  # found first: for a short page the planner would go through all names
+            listed = f"WITH found AS MATERIALIZED (SELECT * FROM {found} WHERE labels @> %s::text[])"
+            found = "found"
         where = " AND ".join(sql for sql, _ in conditions) or "true"
-        values = [value for _, some in conditions for value in some]
+        values = [*([request.keys] if request.keys else []), *(one for _, some in conditions for one in some)]
         sql = f"""
-            SELECT name, version, used, owner, metadata, ttl, key FROM {self._tables.sessions}
+            {listed} SELECT name, version, used, owner, metadata, ttl, key FROM {found}
             WHERE {where} ORDER BY {request.order("name")} LIMIT %s"""
         rows = yield Execute(sql, (*values, request.asked))
         return request.page([_entry(row) for row in rows])

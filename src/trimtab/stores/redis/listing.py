@@ -30,7 +30,14 @@ from typing import Any
 from trimtab._shared.steps import Steps
 from trimtab.stores.base import AppendRequest
 from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_of
-from trimtab.stores.listing import ListRequest, Removal, entry_of, left_by, remove_owned
+from trimtab.stores.listing import (
+    DamagedEntry,
+    ListRequest,
+    Removal,
+    entry_of,
+    left_by,
+    remove_owned,
+)
 from trimtab.stores.redis.commands import INCARNATION, Command, Scan, Script
 from trimtab.stores.rows import check_incarnation
 
@@ -48,7 +55,7 @@ local function stamp(time)
   return string.format('%020.6f', math.max(0, math.min(time, 1000000000000)))
 end
 local function places(name, used, groups, ttl)
-  local now = stamp(tonumber(used))
+  local now = stamp(tonumber(used) or 0)
   local all = {'n\\0' .. name, 't\\0' .. now .. '\\0' .. name}
   for group in string.gmatch(groups, '([^%z]+)%z') do
     all[#all + 1] = group .. '\\0' .. name
@@ -57,7 +64,7 @@ local function places(name, used, groups, ttl)
     end
   end
   if ttl ~= '' then
-    all[#all + 1] = 'x\\0' .. stamp(tonumber(used) + tonumber(ttl)) .. '\\0' .. name
+    all[#all + 1] = 'x\\0' .. stamp((tonumber(used) or 0) + (tonumber(ttl) or 1e12)) .. '\\0' .. name
   end
   return all
 end
@@ -82,8 +89,9 @@ local function places_of(name)
   local was = redis.call('HMGET', KEYS[1], 'u', 'g', 'k')
   return was[1] and places(name, was[1], was[2] or '', was[3] or '') or {}, was[2] or '', was[3] or ''
 end
-local function list(name, used, labels, groups, ttl)
+local function list(name, used, labels, groups, ttl, also)
   local old, known, lasting = places_of(name)
+  old[#old + 1] = also
   redis.call('HSET', KEYS[1], 'u', used)
   if labels == '' then
     groups, ttl = known, lasting
@@ -135,16 +143,17 @@ _REMOVE = Script.of(
     INCARNATION
     + KEEP_LISTED
     + """
-local name, version = ARGV[1], tonumber(redis.call('HGET', key, 'v') or '0')
+local name, version = ARGV[1], tonumber(redis.call('HGET', key, 'v') or '0') or 0
 if not incarnation then return {'none'} end
 if ARGV[2] ~= '' and ARGV[2] ~= incarnation then return {'other', incarnation} end
 local old, groups, ttl = places_of(name)
 if ARGV[3] ~= '' and string.match(groups, '^o([^%z]+)%z') ~= ARGV[3] then return {'moved'} end
 if ARGV[4] ~= '' then
-  local used = newest(version) or tonumber(redis.call('HGET', key, 'u') or '0')
-  if ttl == '' or used + tonumber(ttl) > tonumber(ARGV[4]) then
-    return {'used', list(name, string.format('%.17g', used), '', '', '')}
+  local used = newest(version) or tonumber(redis.call('HGET', key, 'u') or '0') or 0
+  if ttl == '' or used + (tonumber(ttl) or 1e12) > tonumber(ARGV[4]) then
+    return {'used', list(name, string.format('%.17g', used), '', '', '', ARGV[7])}
   end
+  old[#old + 1] = ARGV[7]
 end
 local at, messages, bytes = tonumber(ARGV[5]), 0, 0
 local last = math.min(version, at + tonumber(ARGV[6]))
@@ -164,7 +173,8 @@ return {'gone', change_list(old, {}), at, messages, bytes}
 """Remove a session, unless it is another one than was meant or it was used; or count, if it is long.
 
 ARGV: its name; the incarnation, owner and time that are meant, '' for any; up to which event they are counted;
-how many are counted at once. What went, and how many messages and bytes were counted.
+how many are counted at once; the member of the list that told of it, which leaves the list unless it is right.
+What went, and how many messages and bytes were counted.
 """
 
 
@@ -216,17 +226,22 @@ class Listing:
         words = (low, high, most)
         ready, found = yield from _LIST.run(self._redis, (self._index,), words)
         if ready is None:
-            if (yield Command(("GET", f"{self._prefix}:schema"))) is None:
-                return []  # no session was ever begun, and a replica could not be written to
             yield from self._make()
             _, found = yield from _LIST.run(self._redis, (self._index,), words)
         return list(found)
 
     def _make(self) -> Steps[None]:
-        """Put every session into the list; once, where an older trimtab began the store or the key is lost."""
+        """Put every session into the list; once, where an older trimtab began the store or the key is lost.
+
+        Where no session was ever begun nothing is written: a replica could not. That no number of a schema is
+        there says less: a server that lost its data gets one from the next process, not from those that wrote.
+        """
         start = self.key("")
         escaped = "".join(f"\\{one}" if one in "*?[]\\" else one for one in start)
-        for key in set((yield Scan(f"{escaped}*"))):
+        keys = set((yield Scan(f"{escaped}*")))
+        if not keys and (yield Command(("GET", f"{self._prefix}:schema"))) is None:
+            return
+        for key in keys:
             name = _text(key).removeprefix(start)
             yield from self.catch_up(
                 (yield from _RELIST.run(self._redis, self.keys_with(self.key(name)), [name]))
@@ -238,8 +253,10 @@ class Listing:
         entries: list[SessionEntry] = []
         low, high = _bounds(request)
         most = inf if request.asked is None else request.asked
+        asked = 0
         while len(entries) < most:
-            asked = int(min(PAGE_SESSIONS, most - len(entries)))
+            # conditions beside the order may refuse what was read: then more at once
+            asked = int(min(PAGE_SESSIONS, max(most - len(entries), 2 * asked)))
             members = yield from self._members(low, high, asked)
             names = [_name_in(member) for member in members]
             shown = yield from self._entries(names)
@@ -247,7 +264,9 @@ class Listing:
                 if entry is None:
                     with suppress(self._redis.exceptions.RedisError):  # as of a replica, which only reads
                         yield Command(("ZREM", self._index, member))  # an older trimtab deleted it
-                elif request.is_met(entry) and (not request.by_use or _is_at(member, entry.used)):
+                elif isinstance(entry, DamagedEntry) or (
+                    request.is_met(entry) and (not request.by_use or _is_at(member, entry.used))
+                ):
                     entries.append(entry)
             if len(members) < asked:
                 break
@@ -292,27 +311,28 @@ class Listing:
     def expire(self, now: float, limit: int) -> Steps[Receipt]:
         """Remove sessions whose time is over; each is taken by one process, whoever else does the same."""
         receipt, more = Receipt(), True
-        high = b"(x\0" + _stamp(now) + b"\xff"
+        low, high = b"[x\0", b"(x\0" + _stamp(now) + b"\xff"
         while more and receipt.sessions < limit:
             asked = min(PAGE_SESSIONS, limit - receipt.sessions)
-            members = yield from self._members(b"[x\0", high, asked)
+            members = yield from self._members(low, high, asked)
             for member in members:
-                outcome, one = yield from self._remove(_name_in(member), now=repr(now))
+                outcome, one = yield from self._remove(_name_in(member), now=repr(now), member=member)
                 receipt += one
                 if outcome == "none":  # another process was faster, or an older trimtab deleted it
                     yield Command(("ZREM", self._index, member))
+                low = b"(" + member  # what stays is not asked again
             more = len(members) == asked
         if more:
-            more = bool((yield from self._members(b"[x\0", high, 1)))
+            more = bool((yield from self._members(low, high, 1)))
         return replace(receipt, more=more)
 
     def _remove(
-        self, name: str, *, incarnation: str = "", owner: str = "", now: str = ""
+        self, name: str, *, incarnation: str = "", owner: str = "", now: str = "", member: bytes = b""
     ) -> Steps[tuple[str, Receipt]]:
         """Remove a session: "gone", "none", "moved", "used", or the incarnation of another one."""
         at = messages = size = 0
         while True:
-            words = (name, incarnation, owner, now, at, COUNT_EVENTS)
+            words = (name, incarnation, owner, now, at, COUNT_EVENTS, member)
             answer = yield from _REMOVE.run(self._redis, self.keys_with(self.key(name)), words)
             outcome, *told = answer
             if outcome == b"other":
@@ -368,14 +388,17 @@ def _entry(name: str, row: Sequence[Any]) -> SessionEntry | None:
     version, incarnation, used, told, first = row
     if version is None:
         return None
-    owner, metadata, ttl = (None, None, None) if told is None else json.loads(told)
+    try:
+        owner, metadata, ttl = (None, None, None) if told is None else json.loads(told)
+    except (TypeError, ValueError, RecursionError):
+        owner, metadata, ttl = None, "damaged", None
     if incarnation is None:  # of trimtab 0.1: as `INCARNATION` says it
         head = (first or b"").decode(errors="replace").split(",")[:2]
         incarnation = f"first {','.join(head)}".encode()
     return entry_of(
         name,
-        version=int(version),
-        used=float(used or 0),
+        version=version,
+        used=used or 0,
         owner=owner,
         metadata=metadata,
         ttl=ttl,
