@@ -8,6 +8,7 @@ from typing import Any
 from trimtab._shared.options import UNSET, Unset
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
+from trimtab.session.options import Options
 from trimtab.session.runner import RunnerHolder
 from trimtab.stores.labels import check_metadata, check_owner, check_ttl
 
@@ -18,22 +19,21 @@ class Labelled(RunnerHolder):
     @property
     def owner(self) -> str | None:
         """Whose session it is; None: nobody's."""
-        return self._labels()["owner"]
+        return self._labelled().owner
 
     @property
     def metadata(self) -> dict[str, str | int | float | bool]:
         """Names and values to list it by."""
-        return dict(self._labels()["metadata"] or {})
+        return dict(self._labelled().metadata or {})
 
     @property
     def ttl(self) -> float | None:
         """For how many seconds it lives after its newest event; None: without end."""
-        return self._labels()["ttl"]
+        return self._labelled().ttl
 
-    def _labels(self) -> dict[str, Any]:
+    def _labelled(self) -> Options:
         self._runner.working_set()
-        options = self._runner.core.in_force
-        return {name: getattr(options, name) for name in ("owner", "metadata", "ttl")}
+        return self._runner.core.in_force
 
     def label(
         self,

@@ -223,6 +223,9 @@ def open_or_begin(store: Store, name: str, options: Mapping[str, Any]) -> Sessio
             needs = f"{error}. A new one needs --budget N, or --model NAME"
             raise UnknownNameError(needs, name=name, near=error.near) from None
         known = False
+    except SessionExpiredError:
+        if "ttl" not in options:
+            raise
     else:
         if not options:
             return session

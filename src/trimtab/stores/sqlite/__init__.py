@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, TypeVar, get_args
@@ -301,8 +302,8 @@ class SQLiteStore(Forked, ThreadedStore):
     def _expire(self, now: float, limit: int) -> Receipt:
         receipt = Receipt(more=True)
         while receipt.more and receipt.sessions < limit:
-            most = limit - receipt.sessions
-            receipt += self._run(lambda one, most=most: remove_ended(one, now, most), writes=True)
+            batch = partial(remove_ended, now=now, limit=limit - receipt.sessions)
+            receipt += self._run(batch, writes=True)
         return self._erased(receipt)
 
     def close(self) -> None:
