@@ -38,9 +38,9 @@ class Labelled(RunnerHolder):
     def label(
         self,
         *,
-        owner: str | None | Unset = UNSET,
-        metadata: Mapping[str, Any] | None | Unset = UNSET,
-        ttl: float | None | Unset = UNSET,
+        owner: str | Unset | None = UNSET,
+        metadata: Mapping[str, Any] | Unset | None = UNSET,
+        ttl: float | Unset | None = UNSET,
     ) -> None:
         """Change the owner, the metadata or the time to live, at once; what is left out stays.
 
@@ -66,9 +66,9 @@ class Labelled(RunnerHolder):
     async def alabel(
         self,
         *,
-        owner: str | None | Unset = UNSET,
-        metadata: Mapping[str, Any] | None | Unset = UNSET,
-        ttl: float | None | Unset = UNSET,
+        owner: str | Unset | None = UNSET,
+        metadata: Mapping[str, Any] | Unset | None = UNSET,
+        ttl: float | Unset | None = UNSET,
     ) -> None:
         """Change the owner, the metadata or the time to live; see `label`."""
         await self._runner.arun(set_labels, {"owner": owner, "metadata": metadata, "ttl": ttl})

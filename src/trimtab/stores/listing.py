@@ -53,7 +53,8 @@ class ListRequest:
             check_owner(self.owner)
         if self.prefix is not None and not is_text(self.prefix, least=0):
             raise ConfigurationError(
-                f"prefix must be the beginning of a session's name, not {self.prefix!r:.80}", argument="prefix"
+                f"prefix must be the beginning of a session's name, not {self.prefix!r:.80}",
+                argument="prefix",
             )
         if self.metadata is not None:
             check_metadata(self.metadata)
@@ -225,7 +226,9 @@ def remove_owned(
             return receipt
 
 
-def left_by(batch: Removal, gone: Iterable[str], now: Mapping[str, tuple[str, str | None]], /) -> dict[str, str]:
+def left_by(
+    batch: Removal, gone: Iterable[str], now: Mapping[str, tuple[str, str | None]], /
+) -> dict[str, str]:
     """Say why sessions of a batch are still there.
 
     Args:
@@ -250,9 +253,7 @@ def check_time(now: object, /) -> float:
     """Return a time in seconds since 1970."""
     seconds = number_of(now)
     if seconds is None or not math.isfinite(seconds):
-        raise ConfigurationError(
-            f"now must be a time in seconds since 1970, not {now!r:.80}", argument="now"
-        )
+        raise ConfigurationError(f"now must be a time in seconds since 1970, not {now!r:.80}", argument="now")
     return float(seconds)
 
 

@@ -289,7 +289,7 @@ class SQLiteStore(Forked, ThreadedStore):
         return self._run(lambda one: remove_batch(one, batch), writes=True)
 
     def _erased(self, receipt: Receipt) -> Receipt:
-        """Clean the files after an order about many sessions; one that cannot be cleaned is in its receipt."""
+        """Clean the files after an order about many sessions; if that fails the receipt says so."""
         try:
             self._erase()
         except StoreError as error:

@@ -95,7 +95,13 @@ def _remove(connection: sqlite3.Connection, names: list[str]) -> Receipt:
     numbers = f"SELECT number FROM trimtab_indexed WHERE {where}"
     connection.execute(f"DELETE FROM trimtab_terms WHERE number IN ({numbers})", names)
     # the list before the sessions: its trigger has then nothing to do for each of them
-    for table in ("trimtab_indexed", "trimtab_events", "trimtab_labels", "trimtab_listed", "trimtab_sessions"):
+    for table in (
+        "trimtab_indexed",
+        "trimtab_events",
+        "trimtab_labels",
+        "trimtab_listed",
+        "trimtab_sessions",
+    ):
         connection.execute(f"DELETE FROM {table} WHERE {where}", names)
     ask_erasure(connection)
     return Receipt(sessions=len(names), messages=int(messages), bytes=int(size))
