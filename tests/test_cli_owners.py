@@ -42,7 +42,10 @@ def test_sessions_are_listed_by_owner_metadata_and_use(any_url: str) -> None:
     age(any_url, "a-1", "a-0")
     store = ("list", "--store", any_url)
     assert ids(run(*store, "--owner", "ada")) == ["a-0", "a-1", "a-2"]
-    assert ids(run(*store, "--prefix", "a-", "--metadata", "plan=free", "--metadata", "seats=2")) == ["a-0", "a-1"]
+    assert ids(run(*store, "--prefix", "a-", "--metadata", "plan=free", "--metadata", "seats=2")) == [
+        "a-0",
+        "a-1",
+    ]
     assert ids(run(*store, "--metadata", "beta=true")) == ["b-1"]
     assert ids(run(*store, "--used-before", "30d")) == ["a-0"]
     assert ids(run(*store, "--used-before", "1970-01-02")) == ["a-0"]
@@ -53,7 +56,12 @@ def test_sessions_are_listed_by_owner_metadata_and_use(any_url: str) -> None:
     assert "--after '[\"a-2\"]'" in first.stderr
     assert ids(run(*store, "--after", '["a-2"]')) == ["b-1"]
     row = said(run(*store, "--prefix", "a-2"))[0]
-    assert (row["owner"], row["metadata"], row["ttl"], row["version"]) == ("ada", {"plan": "paid"}, 2_592_000, 2)
+    assert (row["owner"], row["metadata"], row["ttl"], row["version"]) == (
+        "ada",
+        {"plan": "paid"},
+        2_592_000,
+        2,
+    )
     text = run(*store, "--prefix", "a-1", "--output", "text").stdout
     assert text.split()[3:] == ["a-1", "of", "ada", 'plan="free"', "seats=2"]
     assert run(*store, "--owner", "eve", "--output", "text").stdout == "no sessions\n"

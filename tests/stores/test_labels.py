@@ -1,4 +1,4 @@
-"""Owner, metadata and time to live of sessions, on every store: reopened, forked, restored, and in exports."""
+"""Owner, metadata and time to live of sessions on every store: reopened, forked, restored, exported."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def one_in(store: Store, name: str) -> tuple[str | None, dict[str, Any], float |
 
 
 def test_a_time_to_live_that_is_passed_begins_with_the_next_event(store: Store) -> None:
-    """A service that begins to pass one opens its old sessions; what ended by its own ends, whatever is passed."""
+    """A service that begins to pass one opens its old sessions; what ended by its own is not opened."""
     old_session(store, "s")
     session = Session(1_000, store=store, id="s", ttl=60.0)
     assert session.version == 3
@@ -121,7 +121,7 @@ def test_a_flag_is_no_number(store: Store) -> None:
 
 
 def test_labels_that_were_passed_are_passed_once(store: Store) -> None:
-    """An object that goes on leaves alone what somebody else changed; one whose session is gone begins with them."""
+    """An object that goes on leaves what others changed; where its session is gone it begins with them."""
     mine = Session(1_000, store=store, id="s", owner="ada", ttl=60.0, retry=Retry())
     mine.add(HELLO)
     Session(1_000, store=store, id="s").label(owner="bob", ttl=None)
@@ -239,6 +239,7 @@ class Older(MemoryStore):
     """A store of a user that was written before stores knew labels."""
 
     def sessions(self) -> Any:  # type: ignore[override]
+        """List names."""
         return [str(one) for one in super().sessions()]
 
     expire = Store.expire

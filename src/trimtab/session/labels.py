@@ -9,6 +9,7 @@ from trimtab._shared.options import UNSET, Unset
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.log import event_at, state_of
+from trimtab.session.options import Options
 from trimtab.session.runner import RunnerHolder
 from trimtab.stores import Event, LoadRequest
 from trimtab.stores.base import require_labels
@@ -21,29 +22,28 @@ class Labelled(RunnerHolder):
     @property
     def owner(self) -> str | None:
         """Whose session it is; None: nobody's."""
-        return self._labels()["owner"]
+        return self._labelled().owner
 
     @property
     def metadata(self) -> dict[str, str | int | float | bool]:
         """Names and values to list it by."""
-        return dict(self._labels()["metadata"] or {})
+        return dict(self._labelled().metadata or {})
 
     @property
     def ttl(self) -> float | None:
         """For how many seconds it lives after its newest event; None: without end."""
-        return self._labels()["ttl"]
+        return self._labelled().ttl
 
-    def _labels(self) -> dict[str, Any]:
+    def _labelled(self) -> Options:
         self._runner.working_set()
-        options = self._runner.core.in_force
-        return {name: getattr(options, name) for name in LABELS}
+        return self._runner.core.in_force
 
     def label(
         self,
         *,
-        owner: str | None | Unset = UNSET,
-        metadata: Mapping[str, Any] | None | Unset = UNSET,
-        ttl: float | None | Unset = UNSET,
+        owner: str | Unset | None = UNSET,
+        metadata: Mapping[str, Any] | Unset | None = UNSET,
+        ttl: float | Unset | None = UNSET,
     ) -> None:
         """Change the owner, the metadata or the time to live, at once; what is left out stays.
 
@@ -70,9 +70,9 @@ class Labelled(RunnerHolder):
     async def alabel(
         self,
         *,
-        owner: str | None | Unset = UNSET,
-        metadata: Mapping[str, Any] | None | Unset = UNSET,
-        ttl: float | None | Unset = UNSET,
+        owner: str | Unset | None = UNSET,
+        metadata: Mapping[str, Any] | Unset | None = UNSET,
+        ttl: float | Unset | None = UNSET,
     ) -> None:
         """Change the owner, the metadata or the time to live; see `label`."""
         require_labels(self._runner.store)

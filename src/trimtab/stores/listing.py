@@ -90,6 +90,7 @@ class ListRequest:
         """The key of the last session of the page before; None: this is the first page."""
         if self.after is None:
             return None
+        read: Any = None
         try:
             read = json.loads(self.after)
             *times, name = read

@@ -55,7 +55,8 @@ def check_store(
     `incarnation` (what was deleted does not come back), `idempotent` (a repeated request stores nothing
     twice), `ids`, `refuses` (what is not a request), `atomic`, `rewrites`, `paging`, `plain_data` (no object
     shared), `texts` (NUL, surrogates, a megabyte…), `isolation` (sessions do not touch), `search`, `delete`,
-    `sessions`, `owners` (lists, exports, deletes and expires by labels), `handles` (two handles on one place see each other), `asynchronous` (async forms do the same),
+    `sessions`, `owners` (lists, exports, deletes and expires by labels), `handles` (two handles on one place
+    see each other), `asynchronous` (async forms do the same),
     `threads`, `tasks`, `damage`, `close`.
 
     The place may contain other sessions; those made here have their own names and are deleted at the end.

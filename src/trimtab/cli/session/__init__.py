@@ -300,10 +300,10 @@ def list_(url: str, output: str, **asked: Any) -> None:
 @store_option
 @usage
 def expire(url: str, output: str, limit: int) -> None:
-    """Remove sessions whose time to live is over, and every byte of their text.
+    """Remove expired sessions, and every byte of their text.
 
-    For cron. Several may run at once. Writes how many sessions, messages and bytes are gone; exit code 1 means
-    that something could not be removed.
+    For cron. Several may run at once. Writes how many sessions, messages and bytes are gone. Exit code 1
+    means that something could not be removed.
     """
     with open_session_store(url) as store:
         write_receipt(store.expire(limit=limit), output=output)

@@ -223,6 +223,9 @@ def open_or_begin(store: Store, name: str, options: Mapping[str, Any]) -> Sessio
             needs = f"{error}. A new one needs --budget N, or --model NAME"
             raise UnknownNameError(needs, name=name, near=error.near) from None
         known = False
+    except SessionExpiredError:
+        if "ttl" not in options:
+            raise
     else:
         if not options:
             return session
@@ -265,7 +268,9 @@ def export(
         raise Refused("--no-history is for one session: pass --id in place of --owner")
     with open_session_store(url) as store:
         if owner is not None:
-            written: Iterable[bytes] = (encode(f"{line}\n") for line in store.export(owner=owner, after=after))
+            written: Iterable[bytes] = (
+                encode(f"{line}\n") for line in store.export(owner=owner, after=after)
+            )
         else:
             data = open_session(store, name or "").snapshot(history=not no_history)
             written = [json_text(data, indent=False) if file is None or str(file) == "-" else dump(data)]
@@ -489,7 +494,7 @@ def redact(one: Session, yes: bool, where: str | None, event_ids: tuple[str, ...
 @store_option
 @usage
 def delete(url: str, name: str | None, output: str, yes: bool, owner: str | None) -> None:
-    """Remove a session, or all of an owner, and every byte of their text.
+    """Remove a session, or all of an owner, and their bytes.
 
     With --owner, writes how many sessions, messages and bytes are gone. Exit code 1 means that something
     could not be removed.

@@ -45,14 +45,16 @@ def _seconds_in(value: str) -> float | None:
         return None
 
 
-class _Duration(click.ParamType[float]):
+class _Duration(click.ParamType[Any]):
     """A number of seconds, or 12h, 30d."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
         """Read it; `none` is no end."""
-        if value == "none" or isinstance(value, float):
+        if value == "none":
+            return "none"
+        if isinstance(value, float):
             return value
         seconds = _seconds_in(value)
         if seconds is None or not seconds > 0:

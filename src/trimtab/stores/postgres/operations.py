@@ -520,7 +520,8 @@ class Operations:
         """Remove what is still as it was listed, all or nothing."""
         yield Execute(_BEGIN)
         # in one order: two such orders do not wait for each other in a circle
-        sql = f"SELECT key, name, owner FROM {self._tables.sessions} WHERE name = ANY(%s) ORDER BY key FOR UPDATE"
+        named = f"{self._tables.sessions} WHERE name = ANY(%s)"
+        sql = f"SELECT key, name, owner FROM {named} ORDER BY key FOR UPDATE"
         rows = yield Execute(sql, (batch.names,))
         now = {name: (str(key), owner) for key, name, owner in rows}
         meant = {str(one): (one.incarnation, batch.owner) for one in batch.entries}

@@ -8,8 +8,8 @@ from typing import Any, cast
 from trimtab._shared.lazy import package_of
 from trimtab._shared.steps import Steps
 from trimtab.stores.records.base import Bounds, Records
-from trimtab.stores.redis.connections import ClientOptions, Clients
 from trimtab.stores.redis.commands import Script
+from trimtab.stores.redis.connections import ClientOptions, Clients
 
 KEYS = ("trimtab:{records}:data", "trimtab:{records}:saved")
 """Both in one slot of a cluster, since a script asks for both."""

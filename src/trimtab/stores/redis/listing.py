@@ -1,7 +1,7 @@
 """The list of sessions in `RedisStore`: one sorted set, kept by the scripts that append and delete.
 
-All its members have the score 0, so that they are in the order of their bytes. A member is the order it is of,
-its place there and the name of the session, with NUL between them, which no name has:
+All its members have the score 0, so that they are in the order of their bytes. A member is the order it is
+of, its place there and the name of the session, with NUL between them, which no name has:
 
     n NAME                          all, by name
     t TIME NAME                     all, by the time of use
@@ -12,8 +12,8 @@ its place there and the name of the session, with NUL between them, which no nam
 
 The member "ready" without a place says that every session is in it. One key, so that it is lost whole or not
 at all: then that member is lost, too, and the list is made anew from the sessions. What a session's members
-are is in its own hash: `u` the time of its newest event, `o` its labels, `g` their orders, `k` its time to live.
-A list is read by these, so that a member that is out of date shows nothing wrong.
+are is in its own hash: `u` the time of its newest event, `o` its labels, `g` their orders, `k` its time to
+live. A list is read by these, so that a member that is out of date shows nothing wrong.
 
 On a cluster a script may not touch both keys: there the list is changed right after the session.
 """
@@ -29,7 +29,7 @@ from typing import Any
 
 from trimtab._shared.steps import Steps
 from trimtab.stores.base import AppendRequest
-from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_of
+from trimtab.stores.labels import Receipt, SessionEntry, Sessions, keys_of
 from trimtab.stores.listing import (
     DamagedEntry,
     ListRequest,
@@ -172,9 +172,9 @@ return {'gone', change_list(old, {}), at, messages, bytes}
 )
 """Remove a session, unless it is another one than was meant or it was used; or count, if it is long.
 
-ARGV: its name; the incarnation, owner and time that are meant, '' for any; up to which event they are counted;
-how many are counted at once; the member of the list that told of it, which leaves the list unless it is right.
-What went, and how many messages and bytes were counted.
+ARGV: its name; the incarnation, owner and time that are meant, '' for any; up to which event they are
+counted; how many are counted at once; the member of the list that told of it, which leaves the list unless
+it is right. What went, and how many messages and bytes were counted.
 """
 
 

@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, TypeVar, get_args
@@ -288,7 +289,7 @@ class SQLiteStore(Forked, ThreadedStore):
         return self._run(lambda one: remove_batch(one, batch), writes=True)
 
     def _erased(self, receipt: Receipt) -> Receipt:
-        """Clean the files after an order about many sessions; one that cannot be cleaned is in its receipt."""
+        """Clean the files after an order about many sessions; if that fails the receipt says so."""
         try:
             self._erase()
         except StoreError as error:
@@ -301,8 +302,8 @@ class SQLiteStore(Forked, ThreadedStore):
     def _expire(self, now: float, limit: int) -> Receipt:
         receipt = Receipt(more=True)
         while receipt.more and receipt.sessions < limit:
-            most = limit - receipt.sessions
-            receipt += self._run(lambda one, most=most: remove_ended(one, now, most), writes=True)
+            batch = partial(remove_ended, now=now, limit=limit - receipt.sessions)
+            receipt += self._run(batch, writes=True)
         return self._erased(receipt)
 
     def close(self) -> None:

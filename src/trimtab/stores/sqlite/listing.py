@@ -77,7 +77,7 @@ def remove_session(connection: sqlite3.Connection, session: str, /) -> Receipt:
     return _remove(connection, [session])
 
 
-def remove_ended(connection: sqlite3.Connection, now: float, limit: int, /) -> Receipt:
+def remove_ended(connection: sqlite3.Connection, /, *, now: float, limit: int) -> Receipt:
     """Remove sessions whose time is over, a batch at most; `more` where there are others."""
     most = min(limit, BATCH_SESSIONS)
     rows = connection.execute(

@@ -143,9 +143,10 @@ MIGRATIONS = (
                 DELETE FROM trimtab_listed WHERE session = OLD.session;
             END""",
             """INSERT INTO trimtab_listed (session, version, incarnation, used)
-                SELECT s.session, s.version, s.incarnation, coalesce(
-                    (SELECT time FROM trimtab_events e WHERE e.session = s.session AND e.version = s.version), 0
-                ) FROM trimtab_sessions s""",
+                SELECT s.session, s.version, s.incarnation, coalesce((
+                    SELECT time FROM trimtab_events e
+                    WHERE e.session = s.session AND e.version = s.version
+                ), 0) FROM trimtab_sessions s""",
             "CREATE INDEX trimtab_listed_used ON trimtab_listed (used, session)",
             "CREATE INDEX trimtab_listed_owner ON trimtab_listed (owner, session) WHERE owner IS NOT NULL",
             """CREATE INDEX trimtab_listed_owner_used ON trimtab_listed (owner, used, session)
