@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,6 +51,7 @@ def test_sessions_are_listed_by_owner_metadata_and_use(any_url: str) -> None:
     assert ids(run(*store, "--metadata", "beta=true")) == ["b-1"]
     assert ids(run(*store, "--used-before", "30d")) == ["a-0"]
     assert ids(run(*store, "--used-before", "1970-01-02")) == ["a-0"]
+    assert ids(run(*store, "--used-before", "20200101")) == ["a-0"]
     assert ids(run(*store, "--used-after", "2020-01-01T00:00:00Z", "--owner", "bob")) == ["b-1"]
     assert ids(run(*store, "--used-after", "1.5", "--limit", "1")) == ["a-0"]
     first = run(*store, "--limit", "3")
@@ -71,10 +74,13 @@ def test_sessions_are_listed_by_owner_metadata_and_use(any_url: str) -> None:
     "given",
     [
         ("list", "--used-before", "soon"),
+        ("list", "--used-before", "inf"),
+        ("list", "--used-after", "5hd"),
         ("list", "--metadata", "plan"),
         ("list", "--limit", "0"),
         ("add", "--id", "a", "--budget", "200", "--ttl", "never"),
         ("add", "--id", "a", "--budget", "200", "--ttl", "0"),
+        ("add", "--id", "a", "--budget", "200", "--ttl", "inf"),
         ("delete",),
         ("delete", "--id", "a", "--owner", "ada"),
         ("export",),
@@ -86,6 +92,28 @@ def test_wrong_usage_is_told(given: tuple[str, ...], tmp_path: Path) -> None:
     """With exit code 2, and nothing is made."""
     run(given[0], "--store", str(tmp_path / "a.db"), *given[1:], code=2)
     assert not (tmp_path / "a.db").exists()
+
+
+def test_a_condition_that_cannot_be_is_wrong_usage(any_url: str) -> None:
+    """As a token of another order."""
+    begin(any_url, "a")
+    for given in (("--after", '["a"]', "--used-after", "1"), ("--prefix", "\0"), ("--owner", "x" * 513)):
+        run("list", "--store", any_url, *given, code=2)
+    run("export", "--store", any_url, "--owner", "ada", "--after", "x", code=2)
+
+
+def test_an_export_that_lacks_a_session_says_so(tmp_path: Path) -> None:
+    """On standard error, and by exit code 1; the others are there."""
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    for name in ("a", "b"):
+        begin(url, name, "--owner", "ada")
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+        connection.execute("UPDATE trimtab_events SET body = '{}' WHERE session = 'a' AND version = 2")
+    found = run("export", "--store", url, "--owner", "ada", code=1)
+    assert [line["session"] for line in lines(found)] == ["a", "a", "b", "b", "b"]
+    assert "session 'a' is not whole" in found.stderr
+    run("export", "--store", url, "--owner", "ada", str(tmp_path / "out"), code=1)
+    assert len((tmp_path / "out").read_text().splitlines()) == 5
 
 
 def test_all_of_an_owner_is_exported_and_deleted(any_url: str, tmp_path: Path) -> None:

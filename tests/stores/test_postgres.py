@@ -33,7 +33,7 @@ from trimtab.errors import (
     StoreUnavailableError,
 )
 from trimtab.relevance import question_terms
-from trimtab.stores import AppendRequest, PostgresStore, SearchRequest
+from trimtab.stores import AppendRequest, Labels, PostgresStore, SearchRequest
 from trimtab.testing.hooks import (
     MIGRATIONS,
     PostgresOperations,
@@ -647,6 +647,57 @@ def test_a_word_that_many_sessions_hold_is_looked_up_in_one(on_postgres: Served)
     assert "rows=50 loops=2" in read, plan  # of 29,900 messages with that word
     assert "Seq Scan" not in plan, plan
     steps.close()
+
+
+@pytest.mark.parametrize("analyzed", [True, False])
+def test_a_list_by_metadata_is_read_from_its_index(on_postgres: Served, analyzed: bool) -> None:
+    """Also for a short page, for which the planner would go through all names; before any statistics, too."""
+    with on_postgres.make(scrub_on_delete=False) as store:
+        for name, seats in (("a", 1), ("b", 2)):
+            labels = Labels(owner="ada", metadata={"seats": seats})
+            store.append(AppendRequest(session=name, expected_version=0, events=[event()], labels=labels))
+        sql = """
+            INSERT INTO trimtab_sessions (name, version, used, owner, metadata, labels)
+            SELECT 'm' || n, 1, n, owner, metadata, labels
+            FROM trimtab_sessions, generate_series(1, 20000) AS n WHERE name = 'a'"""
+        _ask(on_postgres, sql)
+        if analyzed:
+            _ask(on_postgres, "VACUUM ANALYZE trimtab_sessions")
+        calls, asked = store._connections._calls, list[Any]()
+
+        def noted(mine: Any, steps: Any, *, alone: bool) -> Any:
+            def one() -> Any:
+                asked.append(step := next(steps))
+                answer = yield step
+                try:
+                    steps.send(answer)
+                except StopIteration as done:
+                    return done.value
+
+            return (yield from calls(mine, one(), alone=alone))
+
+        store._connections._calls = noted
+        for more in ({}, {"owner": "ada"}, {"used_after": 0.0}):
+            assert store.sessions(metadata={"seats": 2}, limit=1, **more) == ["b"]
+            step = asked[-1]
+            explained = f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) {step.sql}"
+            plan = "\n".join(line for (line,) in _ask(on_postgres, explained, *step.params))
+            assert "trimtab_sessions_labels" in plan, plan
+            assert "Seq Scan" not in plan, plan
+
+
+def test_sessions_whose_newest_event_is_lost_keep_no_others_from_expiry(on_postgres: Served) -> None:
+    """They end by the time that is noted beside them."""
+    with on_postgres.make(scrub_on_delete=False) as store:
+        for name in ("d1", "d2", "e"):
+            one = [replace(event(), time=2.0 if name == "e" else 1.0)]
+            labels = Labels(ttl=10.0)
+            store.append(AppendRequest(session=name, expected_version=0, events=one, labels=labels))
+        _ask(on_postgres, "UPDATE trimtab_sessions SET version = 7 WHERE name <> 'e'")
+        first = store.expire(now=100.0, limit=2)
+        assert (first.sessions, first.more) == (2, True)
+        assert store.sessions() == ["e"]
+        assert store.expire(now=100.0).sessions == 1
 
 
 def test_an_error_of_ours_is_one_a_caller_expects() -> None:

@@ -28,7 +28,7 @@ from trimtab.errors import (
     VersionConflictError,
 )
 from trimtab.relevance import question_terms
-from trimtab.stores import AppendRequest, LoadRequest, RedisStore, SearchRequest
+from trimtab.stores import AppendRequest, Labels, LoadRequest, Receipt, RedisStore, SearchRequest
 from trimtab.testing.hooks import (
     FILL_EVENTS,
     FILL_TERMS,
@@ -667,6 +667,68 @@ def test_a_file_that_is_not_written_in_time_is_unavailable(own_redis: Any) -> No
             with pytest.raises(StoreUnavailableError, match=rf"did not {begun} BGSAVE within 0\.1 seconds"):
                 store.delete("s")
         assert load(store) == []
+
+
+# -- the list of sessions
+
+
+def _put(store: Any, name: str, *, time: float = 1.0, **labels: Any) -> None:
+    one = replace(event(), time=time)
+    store.append(AppendRequest(session=name, expected_version=0, events=[one], labels=Labels(**labels)))
+
+
+def _members(client: Any, start: str) -> list[str]:
+    return [one for one in client.zrange("trimtab:index", 0, -1) if one.startswith(start)]
+
+
+def _stale(client: Any, name: str) -> None:
+    """Have a session end at once for the list, as where a process was killed or the session begun anew."""
+    client.zadd("trimtab:index", {f"x\0{5:020.6f}\0{name}": 0})
+
+
+def test_expiry_ends_where_members_tell_of_sessions_that_live(on_redis: Served) -> None:
+    """Those that are wrong leave the list, one whose end rounds to now stays; what has ended goes."""
+    with on_redis.make(scrub_on_delete=False) as store, on_redis.server.client() as client:
+        for name in ("a", "b", "rounds"):
+            _put(store, name, time=1000.0, ttl=None if name == "a" else 10.0)
+        for name in ("a", "b", "never"):
+            _stale(client, name)
+        now = 1009.9999999
+        assert store.expire(now=now, limit=1).to_dict() == Receipt(more=False).to_dict()
+        assert [one.rpartition("\0")[2] for one in _members(client, "x\0")] == ["b", "rounds"]
+        _put(store, "ended", time=1.0, ttl=10.0)
+        _stale(client, "ended")
+        assert store.expire(now=now, limit=1).sessions == 1
+        assert len(_members(client, "x\0")) == 2
+        assert store.expire(now=1010.0).sessions == 2
+        assert _members(client, "x\0") == []
+
+
+def test_what_a_server_lost_is_lost_and_what_came_after_is_listed(on_redis: Served) -> None:
+    """Also by an open process, which noted long ago how it keeps sessions."""
+    with on_redis.make(scrub_on_delete=False) as store, on_redis.server.client() as client:
+        assert store.sessions() == []
+        _put(store, "lost", owner="ada")
+        client.flushdb()
+        assert store.sessions() == []
+        assert client.keys() == []
+        for name in ("x", "y"):
+            _put(store, name, owner="ada")
+        with on_redis.make(scrub_on_delete=False) as other:
+            assert other.sessions() == ["x", "y"]
+        client.delete("trimtab:index")
+        assert store.delete(owner="ada").sessions == 2
+
+
+def test_a_condition_beside_the_index_is_looked_through_in_large_steps(on_redis: Served) -> None:
+    """However few sessions meet it, and however short the page is."""
+    with on_redis.make(scrub_on_delete=False) as store, on_redis.server.client() as client:
+        for at in range(300):
+            _put(store, f"s{at:03}", time=float(at), owner="ada", metadata={"last": at == 299})
+        for asked in ({"owner": "ada"}, {"used_after": -1.0}):
+            before = client.info("commandstats")["cmdstat_evalsha"]["calls"]
+            assert store.sessions(metadata={"last": True}, limit=1, **asked) == ["s299"]
+            assert client.info("commandstats")["cmdstat_evalsha"]["calls"] - before <= 24
 
 
 # -- clusters

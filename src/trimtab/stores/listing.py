@@ -131,8 +131,8 @@ class ListRequest:
         if damaged is not None and not self.with_damaged:
             raise CorruptSessionError(
                 f"session {str(damaged)!r}: its labels, or what else the list says of it, cannot be read."
-                f" store.delete({str(damaged)!r}) removes it; if its log can be read, copy_session(…, to=…) makes"
-                " a session of it that has the labels of the log",
+                f" store.delete({str(damaged)!r}) removes it; if its log can be read, copy_session(…, to=…)"
+                " makes a session of it that has the labels of the log",
                 session=str(damaged),
             )
         more = len(entries) > len(shown)

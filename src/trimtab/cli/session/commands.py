@@ -21,7 +21,7 @@ from trimtab.cli.options import output_option
 from trimtab.cli.output import Refused, encode, in_options, json_text, usage
 from trimtab.cli.session.io import event_data, event_line, read_bytes, say_missing, write, write_lines
 from trimtab.cli.session.labels import after_option, owner_option
-from trimtab.cli.session.owners import write_receipt
+from trimtab.cli.session.owners import note_errors, write_receipt
 from trimtab.counting import AdditiveCounter, CharCounter, EstimateCounter
 from trimtab.errors import (
     ConfigurationError,
@@ -103,6 +103,10 @@ def fail(message: str) -> NoReturn:
     sys.exit(1)
 
 
+_CONDITIONS = ("owner", "prefix", "metadata", "after")
+"""What a list or an export is asked for: one that cannot be is wrong usage."""
+
+
 @contextmanager
 def open_session_store(url: str, *, create: bool = False) -> Generator[Store]:
     """Open the store of a URL, made if `create`, and close it in the end; what fails on the way is exit 1."""
@@ -112,6 +116,8 @@ def open_session_store(url: str, *, create: bool = False) -> Generator[Store]:
     except MissingExtraError as error:
         raise Refused(mask(in_options(error), url)) from None
     except ContextError as error:
+        if getattr(error, "argument", None) in _CONDITIONS:
+            raise Refused(mask(in_options(error), url)) from None
         fail(mask(in_options(error), url))
     finally:
         store.close()
@@ -259,28 +265,30 @@ def export(
     `import` and `Session.restore` read it. FILE is replaced once everything is written.
 
     With --owner: all sessions of an owner as JSONL, one event per line. `at` of the last whole line is the
-    TOKEN to continue behind it.
+    TOKEN to continue behind it. Exit code 1 if a session could not be read whole.
     """
     _check_one(name, owner)
     if owner is None and after is not None:
         raise Refused("--after continues an export of --owner")
     if owner is not None and no_history:
         raise Refused("--no-history is for one session: pass --id in place of --owner")
+    failed: list[str] = []
     with open_session_store(url) as store:
         if owner is not None:
-            written: Iterable[bytes] = (
-                encode(f"{line}\n") for line in store.export(owner=owner, after=after)
-            )
+            lines = note_errors(store.export(owner=owner, after=after), failed)
+            written: Iterable[bytes] = (encode(f"{line}\n") for line in lines)
         else:
             data = open_session(store, name or "").snapshot(history=not no_history)
             written = [json_text(data, indent=False) if file is None or str(file) == "-" else dump(data)]
         if file is None or str(file) == "-":
             write_lines(written)
-            return
-        try:
-            _replace(file, written)
-        except OSError as error:
-            raise Refused(f"{file}: {error.strerror or error}") from None
+        else:
+            try:
+                _replace(file, written)
+            except OSError as error:
+                raise Refused(f"{file}: {error.strerror or error}") from None
+    if failed:
+        fail("; ".join(failed))
 
 
 def _check_one(name: str | None, owner: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -22,11 +23,9 @@ class _Time(click.ParamType[float]):
         """Read it; a date without a zone is in UTC."""
         if isinstance(value, float):
             return value
-        seconds = _seconds_in(value)
-        if seconds is not None and value[-1] in _UNITS:
-            return time.time() - seconds
+        seconds = None if _is_date(value) else _seconds_in(value)
         if seconds is not None:
-            return seconds
+            return time.time() - seconds if value[-1] in _UNITS else seconds
         try:
             read = datetime.fromisoformat(value)
         except ValueError:
@@ -37,12 +36,18 @@ class _Time(click.ParamType[float]):
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
+def _is_date(value: str) -> bool:
+    """Tell a date without dashes, as 20261130, from a number of seconds in 1970."""
+    return len(value) == 8 and value.isdigit() and value[:2] in ("19", "20")
+
+
 def _seconds_in(value: str) -> float | None:
-    unit = _UNITS.get(value[-1:], 1)
+    unit = _UNITS.get(value[-1:])
     try:
-        return float(value.rstrip("smhdw") if value[-1:] in _UNITS else value) * unit
+        seconds = float(value if unit is None else value[:-1]) * (unit or 1)
     except ValueError:
         return None
+    return seconds if math.isfinite(seconds) else None
 
 
 class _Duration(click.ParamType[Any]):

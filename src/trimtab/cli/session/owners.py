@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import click
@@ -21,6 +21,14 @@ def list_sessions(store: Store, **asked: Any) -> tuple[list[dict[str, Any]], str
     if all(isinstance(one, SessionEntry) for one in found):
         return [one.to_dict() for one in found], getattr(found, "next", None)
     return list(filter(None, (_asked(store, name) for name in found))), None
+
+
+def note_errors(lines: Iterable[str], failed: list[str]) -> Iterator[str]:
+    """Pass the lines of an export on, and note the sessions that are not whole in it."""
+    for line in lines:
+        if '"error":' in line and "error" in (told := json.loads(line)):
+            failed.append(f"session {told['session']!r} is not whole: {told['error']}")
+        yield line
 
 
 def _asked(store: Store, name: str) -> dict[str, Any]:

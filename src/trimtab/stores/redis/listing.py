@@ -233,8 +233,8 @@ class Listing:
     def _make(self) -> Steps[None]:
         """Put every session into the list; once, where an older trimtab began the store or the key is lost.
 
-        Where no session was ever begun nothing is written: a replica could not. That no number of a schema is
-        there says less: a server that lost its data gets one from the next process, not from those that wrote.
+        Where no session was ever begun nothing is written: a replica could not. A server that lost its data
+        has no schema until another process begins, and sessions of those that went on.
         """
         start = self.key("")
         escaped = "".join(f"\\{one}" if one in "*?[]\\" else one for one in start)
