@@ -720,6 +720,24 @@ def test_what_a_server_lost_is_lost_and_what_came_after_is_listed(on_redis: Serv
         assert store.delete(owner="ada").sessions == 2
 
 
+def test_sessions_of_an_older_process_are_listed_while_one_may_be_running(on_redis: Served) -> None:
+    """By each process that begins: the older one does not list what it begins."""
+    with on_redis.make(scrub_on_delete=False) as store, on_redis.server.client() as client:
+        for name, schema in (("a", None), ("b", 4), ("c", None)):
+            if schema is not None:
+                client.set("trimtab:schema", schema)
+            with on_redis.make(scrub_on_delete=False) as other:
+                _put(other, name)
+        assert store.sessions() == ["a", "b", "c"]
+        for name in "ab":
+            client.hdel(f"trimtab:session:{name}", "u", "g", "k", "o")
+            client.zrem("trimtab:index", *(one for one in _members(client, "") if one.endswith(name)))
+        assert store.sessions() == ["c"]
+        with on_redis.make(scrub_on_delete=False) as other:
+            assert other.sessions() == ["a", "b", "c"]
+        assert 0 < client.ttl("trimtab:older") <= 86_400
+
+
 def test_a_condition_beside_the_index_is_looked_through_in_large_steps(on_redis: Served) -> None:
     """However few sessions meet it, and however short the page is."""
     with on_redis.make(scrub_on_delete=False) as store, on_redis.server.client() as client:

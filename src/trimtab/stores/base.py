@@ -467,8 +467,8 @@ def without_labels(store: object, method: str, /) -> ConfigurationError:
     """Make the error of a store that does not know labels."""
     return ConfigurationError(
         f"{type(store).__name__} does not know owner=, metadata= and ttl=: its {method}() is not that"
-        " of trimtab.stores.Store. Write expire, aexpire, sessions(owner=, …) and delete(owner=) as `Store` says,"
-        " and test them with trimtab.testing.check_store"
+        " of trimtab.stores.Store. Write expire, aexpire, sessions(owner=, …) and delete(owner=) as `Store`"
+        " says, and test them with trimtab.testing.check_store"
     )
 
 

@@ -44,6 +44,9 @@ from trimtab.stores.rows import check_incarnation
 PAGE_SESSIONS = 500
 """Sessions looked at by one command."""
 
+OLDER_SECONDS = 86_400
+"""For so long after the first append of this trimtab each process makes the list anew at its first look."""
+
 COUNT_EVENTS = 5_000
 """Events that the script of a deletion counts: the server answers nobody meanwhile."""
 
@@ -186,6 +189,8 @@ class Listing:
         self._redis = redis
         self._cluster = cluster
         self._index = f"{prefix}:index"
+        self._older = f"{prefix}:older"
+        self._has_looked = False
 
     def key(self, session: str) -> str:
         """Return the key of a session."""
@@ -211,6 +216,10 @@ class Listing:
         """Note that the list is whole: there is no session yet."""
         yield Command(("ZADD", self._index, 0, _READY))
 
+    def note_older(self) -> Steps[None]:
+        """Note that processes of an older trimtab may go on for a while: what they begin they do not list."""
+        yield Command(("SET", self._older, 1, "EX", OLDER_SECONDS))
+
     def catch_up(self, changed: Any) -> Steps[None]:
         """Change the list where the script might not; there `changed` is what leaves and what comes."""
         if not changed:
@@ -223,6 +232,11 @@ class Listing:
 
     def _members(self, low: bytes, high: bytes, most: int) -> Steps[list[bytes]]:
         """Read members of the list, which is made first where it is not whole."""
+        if not self._has_looked:
+            self._has_looked = True
+            if (yield Command(("EXISTS", self._older))):
+                with suppress(self._redis.exceptions.ReadOnlyError):  # of a replica
+                    yield from self._make()
         words = (low, high, most)
         ready, found = yield from _LIST.run(self._redis, (self._index,), words)
         if ready is None:

@@ -292,10 +292,10 @@ local schema = tonumber(redis.call('GET', KEYS[1]) or '0')
 if schema and schema < tonumber(ARGV[1]) then
   redis.call('SET', KEYS[1], ARGV[1])
 end
-return {redis.call('GET', KEYS[1]), schema == 0 and 1 or 0}
+return {redis.call('GET', KEYS[1]), schema or -1}
 """
 )
-"""Note how sessions are kept, unless a newer trimtab did; the number that is there, and 1 if none was.
+"""Note how sessions are kept, unless a newer trimtab did; the number that is there, and the one that was.
 
 ARGV: ours.
 """
@@ -374,10 +374,7 @@ class Operations:
             words += (row.version, _head(row), _pack(row), *grown.get(row.version, (0, 0)))
         words += (*terms, *self._listing.words(request))
         if not self._is_marked:  # it is noted before the first session is written
-            marked = yield from self._script(MARK, self._schema_key, [SCHEMA])
-            if marked[1]:
-                yield from self._listing.begin()
-            self._is_marked = self._know(marked[0])
+            yield from self._mark()
         keys = self._listing.keys_with(self._key(request.session))
         outcome, version, told, *what = yield from APPEND.run(self._redis, keys, words)
         incarnation = _incarnation(told)
@@ -399,6 +396,15 @@ class Operations:
         if outcome == b"other":
             raise not_stored(request, what[0])
         raise event_beyond(request.session, version, at=version + 1)
+
+    def _mark(self) -> Steps[None]:
+        """Note how sessions are kept, and what that says of their list."""
+        told, before = yield from self._script(MARK, self._schema_key, [SCHEMA])
+        if before == 0:
+            yield from self._listing.begin()
+        elif 0 < before < SCHEMA:
+            yield from self._listing.note_older()
+        self._is_marked = self._know(told)
 
     def _changed_terms(
         self, request: AppendRequest
