@@ -30,7 +30,7 @@ from typing import Any
 from trimtab._shared.steps import Steps
 from trimtab.stores.base import AppendRequest
 from trimtab.stores.labels import Receipt, SessionEntry, Sessions, keys_of
-from trimtab.stores.listing import ListRequest, Removal, entry_of, left_by, remove_owned
+from trimtab.stores.lists import ListRequest, Removal, entry_of, left_by, remove_owned
 from trimtab.stores.redis.commands import INCARNATION, Command, Scan, Script
 from trimtab.stores.rows import check_incarnation
 
@@ -294,14 +294,15 @@ class Listing:
         receipt, more = Receipt(), True
         high = b"(x\0" + _stamp(now) + b"\xff"
         while more and receipt.sessions < limit:
-            asked = min(PAGE_SESSIONS, limit - receipt.sessions)
+            asked, stayed = min(PAGE_SESSIONS, limit - receipt.sessions), 0
             members = yield from self._members(b"[x\0", high, asked)
             for member in members:
                 outcome, one = yield from self._remove(_name_in(member), now=repr(now))
                 receipt += one
                 if outcome == "none":  # another process was faster, or an older trimtab deleted it
                     yield Command(("ZREM", self._index, member))
-            more = len(members) == asked
+                stayed += outcome == "used"
+            more = len(members) == asked and stayed < asked
         if more:
             more = bool((yield from self._members(b"[x\0", high, 1)))
         return replace(receipt, more=more)
