@@ -158,6 +158,7 @@ def test_public_data_has_a_docstring_below_it() -> None:
 SHARED_BY_CLASSES = {
     "ServedStore": "the two stores on servers have its methods; the name of one would be wrong for the other",
     "ThreadedStore": "two stores have its methods; the name of one would be wrong for the other",
+    "Labelled": "the labels of a session: one class of both would be too long",
     "ChatEndpoint": "two summarizers have its methods",
     "RecallTool": "what `recall_tool` gives; its word is that of the method",
     "Transcript": "the messages of a conversation, which a strategy meets in a `History` alone",

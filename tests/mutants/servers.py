@@ -296,7 +296,7 @@ SERVERS = (
         ("Script.run", "except redis.exceptions.NoScriptError:", "except ZeroDivisionError:"),
     ),
     module(
-        "stores/redis/listing.py",
+        "stores/redis/lists.py",
         f"{_REDIS} stores/test_owners.py",
         ("Listing._make", 'if one in "*?[]\\\\" else one', 'if one in "?" else one'),
         ("Listing._make", "removeprefix(start)", "removeprefix('')"),

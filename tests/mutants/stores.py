@@ -114,7 +114,7 @@ STORES = (
         ("labels_in", 'and "owner" in options:', "and True:"),
     ),
     module(
-        "stores/listing.py",
+        "stores/lists.py",
         "stores/test_owners.py",
         ("_end_of", "if following <= 0x10FFFF:", "if following < 0x10FFFF:"),
         ("_end_of", "    for at in range(len(prefix) - 1, -1, -1):", "    for at in [len(prefix) - 1]:"),
@@ -389,7 +389,7 @@ STORES = (
         ("best_rows", "ORDER BY version DESC LIMIT ?", "ORDER BY version LIMIT ?"),
     ),
     module(
-        "stores/sqlite/listing.py",
+        "stores/sqlite/lists.py",
         f"{_SQLITE} stores/test_owners.py",
         ("_remove", "WHERE number IN ({numbers})", "WHERE number IN ({numbers}) AND 0"),
         ("_remove", '("trimtab_indexed", "trimtab_events",', '("trimtab_indexed",'),

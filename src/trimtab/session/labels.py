@@ -22,19 +22,19 @@ class Labelled(RunnerHolder):
     @property
     def owner(self) -> str | None:
         """Whose session it is; None: nobody's."""
-        return self._labelled().owner
+        return self._options().owner
 
     @property
     def metadata(self) -> dict[str, str | int | float | bool]:
         """Names and values to list it by."""
-        return dict(self._labelled().metadata or {})
+        return dict(self._options().metadata or {})
 
     @property
     def ttl(self) -> float | None:
         """For how many seconds it lives after its newest event; None: without end."""
-        return self._labelled().ttl
+        return self._options().ttl
 
-    def _labelled(self) -> Options:
+    def _options(self) -> Options:
         self._runner.working_set()
         return self._runner.core.in_force
 
@@ -45,9 +45,9 @@ class Labelled(RunnerHolder):
         metadata: Mapping[str, Any] | Unset | None = UNSET,
         ttl: float | Unset | None = UNSET,
     ) -> None:
-        """Change the owner, the metadata or the time to live, at once; what is left out stays.
+        """Change the owner, the metadata or the time to live, at once.
 
-        It is an event in the log, and so a use of the session.
+        What is not passed stays as it is. It is an event in the log, and so a use of the session.
 
         Args:
             owner: Whose session it is; None: nobody's.

@@ -39,7 +39,7 @@ from trimtab.errors import (
     VersionConflictError,
 )
 from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, check_owner, is_text, labels_in
-from trimtab.stores.listing import EXPIRE_LIMIT, ListRequest, check_limit, check_time
+from trimtab.stores.lists import EXPIRE_LIMIT, ListRequest, check_limit, check_time
 
 T = TypeVar("T")
 
@@ -292,9 +292,9 @@ class Store(Protocol):
     def delete(
         self, session: str | None = None, /, *, owner: str | None = None, incarnation: str | None = None
     ) -> Receipt:
-        """Remove a session, or all of an owner; no byte of it remains where the store keeps its data.
+        """Remove a session, or all of an owner.
 
-        Of an owner, every session that is there when the order begins is removed, each at once or not at
+        No byte of it remains where the store keeps its data. Of an owner, every session that is there when the order begins is removed, each at once or not at
         all. A `Session` that still writes to one gets a `SessionDeletedError`. One that begins meanwhile is
         a new session, and may remain. It is safe to repeat.
 
@@ -322,9 +322,9 @@ class Store(Protocol):
         limit: int | None = None,
         after: str | None = None,
     ) -> Sessions:
-        """List sessions that meet every condition: their names, and what the store knows of each.
+        """List sessions that meet every condition.
 
-        They are in the order of their names. With `used_before` or `used_after` they are in the order of use,
+        An entry is the name of a session, and says what the store knows of it. They are in the order of their names. With `used_before` or `used_after` they are in the order of use,
         the oldest first: a session that is used while pages are read moves to the end, so none is left out,
         and one that was shown may be shown again.
 
@@ -369,12 +369,12 @@ class Store(Protocol):
     def export(
         self, *, owner: str | None = None, prefix: str | None = None, after: str | None = None
     ) -> Iterator[str]:
-        """Write sessions as lines of JSON, event by event; the memory it needs has a bound.
+        """Write sessions as lines of JSON, event by event.
 
-        Each event is a line with its `session`. Behind the last one of a session is a line with `events`,
-        their number, and the labels; or with `error` where the session was deleted meanwhile, got another
-        owner, or cannot be read further. Every line has `at`: pass that of the last line you have as `after`
-        to go on behind it.
+        The memory it needs has a bound. Each event is a line with its `session`. Behind the last one of a
+        session is a line with `events`, their number, and the labels; or with `error` where the session was
+        deleted meanwhile, got another owner, or cannot be read further. Every line has `at`: pass that of the
+        last line you have as `after` to go on behind it.
 
         Args:
             owner: Only sessions of this owner.
@@ -475,6 +475,34 @@ def without_labels(store: object, method: str, /) -> ConfigurationError:
 class ClosedStore(Store):
     """Closes a store at the end of a `with` or `async with` block."""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: it holds locks and connections.
+
+        Raises:
+            CopyError: Always, with what to write instead.
+        """
+        raise CopyError(
+            f"a {type(self).__name__} has locks and connections, and cannot be copied or pickled: open one"
+            " where it is used, for example with open_store('chats.db'); copy_session(store, target, id)"
+            " copies a session"
+        )
+
+
+class ThreadedStore(ClosedStore):
+    """Adds asyncio forms to a synchronous store, each call in a thread, and checks of what is listed."""
+
     def sessions(
         self,
         *,
@@ -508,34 +536,6 @@ class ClosedStore(Store):
     @abstractmethod
     def _expire(self, now: float, limit: int) -> Receipt:
         """Remove sessions whose time is over."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be copied or pickled: it holds locks and connections.
-
-        Raises:
-            CopyError: Always, with what to write instead.
-        """
-        raise CopyError(
-            f"a {type(self).__name__} has locks and connections, and cannot be copied or pickled: open one"
-            " where it is used, for example with open_store('chats.db'); copy_session(store, target, id)"
-            " copies a session"
-        )
-
-
-class ThreadedStore(ClosedStore):
-    """Adds asyncio forms to a synchronous store: each call runs in a thread."""
 
     async def aappend(self, request: AppendRequest, /) -> Appended:
         return await _in_thread(self.append, request)

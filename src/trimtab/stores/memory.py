@@ -22,7 +22,7 @@ from trimtab.stores.base import (
 )
 from trimtab.stores.fork import Forked
 from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, check_owner, keys_of
-from trimtab.stores.listing import ListRequest, check_one
+from trimtab.stores.lists import ListRequest, check_one
 from trimtab.stores.rows import (
     Row,
     check_incarnation,
@@ -127,7 +127,7 @@ class _Listed:
             first = max(first, bisect_right(places, request.place))
         return (place[-1] for place in places[first:end])
 
-    def ended(self, now: float, limit: int) -> list[str]:
+    def ends(self, now: float, limit: int) -> list[str]:
         """Give the names of sessions whose time is over, the first to end first."""
         places = self._orders.get(("end",), [])
         return [name for _, name in places[: min(limit, bisect_right(places, (now, "\U0010ffff")))]]
@@ -265,8 +265,8 @@ class MemoryStore(Forked, ThreadedStore):
 
     def _expire(self, now: float, limit: int) -> Receipt:
         with self._lock:
-            receipt = self._remove(self._listed.ended(now, limit))
-            return replace(receipt, more=bool(self._listed.ended(now, 1)))
+            receipt = self._remove(self._listed.ends(now, limit))
+            return replace(receipt, more=bool(self._listed.ends(now, 1)))
 
     def close(self) -> None:
         """Do nothing: the sessions live as long as the store."""

@@ -15,7 +15,7 @@ from trimtab._shared.steps import Steps, arun, run
 from trimtab.errors import ConfigurationError, ContextError
 from trimtab.stores.base import Appended, AppendRequest, ClosedStore, Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.labels import Receipt, Sessions, check_owner
-from trimtab.stores.listing import (
+from trimtab.stores.lists import (
     EXPIRE_LIMIT,
     ListRequest,
     check_limit,
@@ -202,11 +202,11 @@ class ServedStore(ClosedStore):
         """
         receipt = self._connections.run(self._removal(session, owner, incarnation))
         if not self._scrub_on_delete:
-            return _unscrubbed(receipt)
+            return _without_scrub(receipt)
         try:
             self.scrub()
         except ContextError as error:
-            return _not_erased(receipt, error, of_one=owner is None)
+            return _after_failure(receipt, error, of_one=owner is None)
         return receipt
 
     def _removal(self, session: str | None, owner: str | None, incarnation: str | None) -> Steps[Receipt]:
@@ -215,17 +215,37 @@ class ServedStore(ClosedStore):
             return self._operations.delete_owned(check_owner(owner))
         return self._operations.delete(session, incarnation)
 
-    def _list(self, request: ListRequest) -> Sessions:
+    def sessions(
+        self,
+        *,
+        owner: str | None = None,
+        prefix: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        used_before: float | None = None,
+        used_after: float | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Sessions:
+        request = ListRequest(
+            owner=owner,
+            prefix=prefix,
+            metadata=metadata,
+            used_before=used_before,
+            used_after=used_after,
+            limit=limit,
+            after=after,
+        )
         return self._connections.run(self._operations.list_page(request))
 
-    def _expire(self, now: float, limit: int) -> Receipt:
-        receipt = self._connections.run(self._operations.expire(now, limit))
+    def expire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
+        at, most = check_time(time.time() if now is None else now), check_limit(limit)
+        receipt = self._connections.run(self._operations.expire(at, most))
         if not receipt.sessions or not self._scrub_on_delete:
-            return _unscrubbed(receipt)
+            return _without_scrub(receipt)
         try:
             self.scrub()
         except ContextError as error:
-            return _not_erased(receipt, error, of_one=False)
+            return _after_failure(receipt, error, of_one=False)
         return receipt
 
     def scrub(self) -> None:
@@ -253,11 +273,11 @@ class ServedStore(ClosedStore):
     ) -> Receipt:
         receipt = await self._connections.arun(self._removal(session, owner, incarnation))
         if not self._scrub_on_delete:
-            return _unscrubbed(receipt)
+            return _without_scrub(receipt)
         try:
             await self.ascrub()
         except ContextError as error:
-            return _not_erased(receipt, error, of_one=owner is None)
+            return _after_failure(receipt, error, of_one=owner is None)
         return receipt
 
     async def asessions(
@@ -286,11 +306,11 @@ class ServedStore(ClosedStore):
         at, most = check_time(time.time() if now is None else now), check_limit(limit)
         receipt = await self._connections.arun(self._operations.expire(at, most))
         if not receipt.sessions or not self._scrub_on_delete:
-            return _unscrubbed(receipt)
+            return _without_scrub(receipt)
         try:
             await self.ascrub()
         except ContextError as error:
-            return _not_erased(receipt, error, of_one=False)
+            return _after_failure(receipt, error, of_one=False)
         return receipt
 
     async def ascrub(self) -> None:
@@ -302,7 +322,7 @@ class ServedStore(ClosedStore):
         await self._connections.aclose()
 
 
-def _unscrubbed(receipt: Receipt) -> Receipt:
+def _without_scrub(receipt: Receipt) -> Receipt:
     """Say what remains where the store is not to have its files written anew."""
     if not receipt.sessions:
         return receipt
@@ -310,7 +330,7 @@ def _unscrubbed(receipt: Receipt) -> Receipt:
     return replace(receipt, not_erased=why)
 
 
-def _not_erased(receipt: Receipt, error: ContextError, *, of_one: bool) -> Receipt:
+def _after_failure(receipt: Receipt, error: ContextError, *, of_one: bool) -> Receipt:
     """Say what remains where writing the files anew failed; of one session it is raised, as ever."""
     if of_one:
         raise error

@@ -47,7 +47,7 @@ from trimtab.session.recall import not_all
 from trimtab.session.schema import KINDS
 from trimtab.session.text import fact_text, rule_text
 from trimtab.stores import Event
-from trimtab.stores.listing import EXPIRE_LIMIT
+from trimtab.stores.lists import EXPIRE_LIMIT
 
 __all__ = ["plan", "session", "switch"]
 

@@ -11,7 +11,7 @@ from trimtab._shared.steps import Pause, Steps, relay
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
 from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_of
-from trimtab.stores.listing import (
+from trimtab.stores.lists import (
     BATCH_EVENTS,
     BATCH_SESSIONS,
     ListRequest,
@@ -531,7 +531,7 @@ class Operations:
         return replace(receipt, left=left_by(batch, gone, now))
 
     def expire(self, now: float, limit: int) -> Steps[Receipt]:
-        """Remove sessions whose time is over, batch by batch; those another process is at are left to it."""
+        """Remove sessions whose time is over, batch by batch, without those that another process is at."""
         receipt, done = Receipt(), False
         while not done and receipt.sessions < limit:
             batch = yield from self._expire_batch(now, min(BATCH_SESSIONS, limit - receipt.sessions))

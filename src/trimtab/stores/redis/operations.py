@@ -14,7 +14,7 @@ from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavail
 from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.labels import Receipt
 from trimtab.stores.redis.commands import INCARNATION, Command, Script
-from trimtab.stores.redis.listing import KEEP_LISTED, Listing
+from trimtab.stores.redis.lists import KEEP_LISTED, Listing
 from trimtab.stores.rows import (
     Row,
     check_incarnation,

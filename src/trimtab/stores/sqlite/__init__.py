@@ -29,10 +29,10 @@ from trimtab.stores.base import (
 )
 from trimtab.stores.fork import Forked
 from trimtab.stores.labels import Receipt, Sessions, check_owner
-from trimtab.stores.listing import ListRequest, Removal, check_one, remove_owned
+from trimtab.stores.lists import ListRequest, Removal, check_one, remove_owned
 from trimtab.stores.rows import Row, check_session_name, from_row, to_rows, without_gaps
 from trimtab.stores.search import usable_terms
-from trimtab.stores.sqlite.listing import (
+from trimtab.stores.sqlite.lists import (
     list_page,
     remove_batch,
     remove_ended,
@@ -268,7 +268,7 @@ class SQLiteStore(Forked, ThreadedStore):
         check_one(session, owner)
         if session is None:
             steps = remove_owned(check_owner(owner), self._list_now, self._remove_now)
-            return self._erased(run(steps, lambda ask: ask))  # it asks nothing
+            return self._erase_after(run(steps, lambda ask: ask))  # it asks nothing
         name = check_session_name(session)
 
         def work(connection: sqlite3.Connection) -> Receipt:
@@ -288,7 +288,7 @@ class SQLiteStore(Forked, ThreadedStore):
         yield from ()
         return self._run(lambda one: remove_batch(one, batch), writes=True)
 
-    def _erased(self, receipt: Receipt) -> Receipt:
+    def _erase_after(self, receipt: Receipt) -> Receipt:
         """Clean the files after an order about many sessions; if that fails the receipt says so."""
         try:
             self._erase()
@@ -304,7 +304,7 @@ class SQLiteStore(Forked, ThreadedStore):
         while receipt.more and receipt.sessions < limit:
             batch = partial(remove_ended, now=now, limit=limit - receipt.sessions)
             receipt += self._run(batch, writes=True)
-        return self._erased(receipt)
+        return self._erase_after(receipt)
 
     def close(self) -> None:
         """Close the file; the next use opens it again. A store in memory ends here."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_of
-from trimtab.stores.listing import BATCH_SESSIONS, ListRequest, Removal, batches, entry_of, left_by
+from trimtab.stores.lists import BATCH_SESSIONS, ListRequest, Removal, batches, entry_of, left_by
 from trimtab.stores.sqlite.rows import ask_erasure
 
 _COLUMNS = "session, version, used, owner, metadata, ttl, incarnation"

@@ -30,7 +30,7 @@ from typing import Any
 from trimtab._shared.steps import Steps
 from trimtab.stores.base import AppendRequest
 from trimtab.stores.labels import Receipt, SessionEntry, Sessions, keys_of
-from trimtab.stores.listing import (
+from trimtab.stores.lists import (
     DamagedEntry,
     ListRequest,
     Removal,
