@@ -300,6 +300,8 @@ SERVERS = (
         f"{_REDIS} stores/test_owners.py",
         ("Listing._make", 'if one in "*?[]\\\\" else one', 'if one in "?" else one'),
         ("Listing._make", "removeprefix(start)", "removeprefix('')"),
+        ("Listing._make", "if not keys and", "if"),
+        ("Listing.list_page", "2 * asked", "0"),
         ("Listing.list_page", "_is_at(member, entry.used)", "True"),
         ("", "redis.call('ZREM', KEYS[2], unpack(leave))", ""),
         ("", "if ttl == '' or used + (tonumber(ttl) or 1e12) > tonumber(ARGV[4]) then", "if false then"),
