@@ -120,7 +120,13 @@ def test_no_byte_of_an_owner_stays_in_the_files_of_a_server(served: Served) -> N
     """The files are written anew once for the order."""
     with served.make() as store:
         for at in range(20):
-            put(store, f"{SECRET}-{at}", text=f"{SECRET} heron", owner=f"ada {SECRET}", metadata={SECRET: SECRET})
+            put(
+                store,
+                f"{SECRET}-{at}",
+                text=f"{SECRET} heron",
+                owner=f"ada {SECRET}",
+                metadata={SECRET: SECRET},
+            )
         put(store, f"{SECRET}-x", text=f"{SECRET} heron", ttl=1.0)
         assert store.delete(owner=f"ada {SECRET}").not_erased is None
         assert store.expire(now=5.0).not_erased is None

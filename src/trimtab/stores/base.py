@@ -292,9 +292,10 @@ class Store(Protocol):
     ) -> Receipt:
         """Remove a session, or all of an owner.
 
-        No byte of it remains where the store keeps its data. Of an owner, every session that is there when the order begins is removed, each at once or not at
-        all. A `Session` that still writes to one gets a `SessionDeletedError`. One that begins meanwhile is
-        a new session, and may remain. It is safe to repeat.
+        No byte of it remains where the store keeps its data. Of an owner, every session that is there when
+        the order begins is removed, each at once or not at all. A `Session` that still writes to one gets a
+        `SessionDeletedError`. One that begins meanwhile is a new session, and may remain. It is safe to
+        repeat.
 
         Args:
             session: Its name.
@@ -322,9 +323,10 @@ class Store(Protocol):
     ) -> Sessions:
         """List sessions that meet every condition.
 
-        An entry is the name of a session, and says what the store knows of it. They are in the order of their names. With `used_before` or `used_after` they are in the order of use,
-        the oldest first: a session that is used while pages are read moves to the end, so none is left out,
-        and one that was shown may be shown again.
+        An entry is the name of a session, and says what the store knows of it. They are in the order of their
+        names. With `used_before` or `used_after` they are in the order of use, the oldest first: a session
+        that is used while pages are read moves to the end, so none is left out, and one that was shown may be
+        shown again.
 
         Args:
             owner: Only those of this owner.
@@ -366,9 +368,10 @@ class Store(Protocol):
     ) -> Iterator[str]:
         """Write sessions as lines of JSON, event by event.
 
-        The memory it needs has a bound. Each event is a line with its `session`. Behind the last one of a session is a line with `events`,
-        their number, and the labels; or with `error` where the session was deleted meanwhile. Every line has
-        `at`: pass that of the last line you have as `after` to go on behind it.
+        The memory it needs has a bound. Each event is a line with its `session`. Behind the last one of a
+        session is a line with `events`, their number, and the labels; or with `error` where the session was
+        deleted meanwhile. Every line has `at`: pass that of the last line you have as `after` to go on behind
+        it.
 
         Args:
             owner: Only sessions of this owner.
