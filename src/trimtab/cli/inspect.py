@@ -26,8 +26,8 @@ from trimtab.cli.options import (
 )
 from trimtab.cli.output import Refused, usage
 from trimtab.cli.session.commands import complete_sessions, open_session, open_session_store
-from trimtab.cli.session.owners import name_of
 from trimtab.cli.session.io import say_missing
+from trimtab.cli.session.owners import name_of
 from trimtab.context import Context, Fitted
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting.measurement import count_of_request
