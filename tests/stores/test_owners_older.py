@@ -183,7 +183,7 @@ def test_labels_of_a_change_that_was_refused_are_forgotten() -> None:
 
 def test_a_session_that_has_ended_is_opened_by_who_says_so() -> None:
     """Not in silence; without an end, or with a later one, it goes on."""
-    ((store, session),) = _sessions()
+    ((store, _),) = _sessions()
     events = [
         Event(id=one.id, kind=one.kind, time=float(one.version), data=one.data, state=one.state)
         for one in store.load(LoadRequest(session="s"))

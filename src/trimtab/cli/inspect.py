@@ -25,8 +25,9 @@ from trimtab.cli.options import (
     with_sources,
 )
 from trimtab.cli.output import Refused, usage
-from trimtab.cli.session.commands import complete_sessions, name_of, open_session, open_session_store
+from trimtab.cli.session.commands import complete_sessions, open_session, open_session_store
 from trimtab.cli.session.io import say_missing
+from trimtab.cli.session.owners import name_of
 from trimtab.context import Context, Fitted
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting.measurement import count_of_request

@@ -47,12 +47,14 @@ class Labelled(RunnerHolder):
     ) -> None:
         """Change the owner, the metadata or the time to live, at once.
 
-        What is not passed stays as it is. It is an event in the log, and so a use of the session.
+        What is not passed stays as it is. It is an event in the log, and so a
+        use of the session.
 
         Args:
             owner: Whose session it is; None: nobody's.
             metadata: All of its metadata; None: none.
-            ttl: For how many seconds it lives after its newest event; None: without end.
+            ttl: For how many seconds it lives after its newest event; None:
+                without end.
 
         Raises:
             ConfigurationError: A value cannot be stored, or the store does not know labels.

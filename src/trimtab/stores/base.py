@@ -294,9 +294,10 @@ class Store(Protocol):
     ) -> Receipt:
         """Remove a session, or all of an owner.
 
-        No byte of it remains where the store keeps its data. Of an owner, every session that is there when the order begins is removed, each at once or not at
-        all. A `Session` that still writes to one gets a `SessionDeletedError`. One that begins meanwhile is
-        a new session, and may remain. It is safe to repeat.
+        No byte of it remains where the store keeps its data. Of an owner, every session that is there when
+        the order begins is removed, each at once or not at all. A `Session` that still writes to one gets a
+        `SessionDeletedError`. One that begins meanwhile is a new session, and may remain. It is safe to
+        repeat.
 
         Args:
             session: Its name.
@@ -324,9 +325,10 @@ class Store(Protocol):
     ) -> Sessions:
         """List sessions that meet every condition.
 
-        An entry is the name of a session, and says what the store knows of it. They are in the order of their names. With `used_before` or `used_after` they are in the order of use,
-        the oldest first: a session that is used while pages are read moves to the end, so none is left out,
-        and one that was shown may be shown again.
+        An entry is the name of a session, and says what the store knows of it. They are in the order of their
+        names. With `used_before` or `used_after` they are in the order of use, the oldest first: a session
+        that is used while pages are read moves to the end, so none is left out, and one that was shown may be
+        shown again.
 
         Args:
             owner: Only those of this owner.

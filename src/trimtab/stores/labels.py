@@ -138,7 +138,11 @@ class Labels:
         return json.dumps(dict(self.metadata), separators=(",", ":"))
 
     def end_after(self, used: float) -> float | None:
-        """Say when a session ends that was used then; None: never."""
+        """Say when a session ends that was used then; None: never.
+
+        Args:
+            used: The time of its newest event, in seconds since 1970.
+        """
         return None if self.ttl is None else used + self.ttl
 
 
@@ -164,7 +168,7 @@ class SessionEntry(str):
         name: Its name.
         version: The number of its events.
         used: The time of its newest event, in seconds since 1970.
-        labels: Its labels.
+        labels: Its owner, metadata and time to live.
         incarnation: Which of the sessions with its name it is.
 
     Example:
@@ -234,7 +238,7 @@ class Sessions(list[SessionEntry]):
 
     Args:
         entries: The sessions.
-        next: Where the next page begins.
+        next: Pass it as `after` for the next page; None: this is the last one.
     """
 
     __slots__ = ("next",)

@@ -20,7 +20,7 @@ def list_sessions(store: Store, **asked: Any) -> tuple[list[dict[str, Any]], str
     found = store.sessions(**{name: one for name, one in asked.items() if one is not None})
     if all(isinstance(one, SessionEntry) for one in found):
         return [one.to_dict() for one in found], getattr(found, "next", None)
-    return list(filter(None, (_read(store, name) for name in found))), None
+    return list(filter(None, (name_of(store, name) for name in found))), None
 
 
 def note_errors(lines: Iterable[str], failed: list[str]) -> Iterator[str]:
@@ -31,7 +31,7 @@ def note_errors(lines: Iterable[str], failed: list[str]) -> Iterator[str]:
         yield line
 
 
-def _read(store: Store, name: str) -> dict[str, Any]:
+def name_of(store: Store, name: str) -> dict[str, Any]:
     """Say of a session how many events it has, and when the newest was made."""
     try:
         newest = store.load(LoadRequest(session=name, limit=1, newest_first=True))
