@@ -686,6 +686,10 @@ def _stale(client: Any, name: str) -> None:
     client.zadd("trimtab:index", {f"x\0{5:020.6f}\0{name}": 0})
 
 
+def _told_wrongly(name: str) -> Any:
+    yield Command(("ZADD", "trimtab:index", 0, f"x\0{5:020.6f}\0{name}"))
+
+
 def test_expiry_ends_where_members_tell_of_sessions_that_live(on_redis: Served) -> None:
     """Those that are wrong leave the list, one whose end rounds to now stays; what has ended goes."""
     with on_redis.make(scrub_on_delete=False) as store, on_redis.server.client() as client:
@@ -798,6 +802,13 @@ def test_a_cluster_keeps_sessions_on_all_its_nodes(cluster: list[servers.RedisSe
         add(store, 2, session="s1", rewrites=[replace(old, data={"message": {"content": "redacted"}})])
         assert contents(load(store, "s1"))[0] == "redacted"
         store.delete("s2")
+        for name, ttl in (("t1", 1.0), ("t2", None)):
+            _put(store, name, owner="ada", ttl=ttl)
+        store._connections.run(_told_wrongly("t2"))
+        ended = store.expire(now=9.0)
+        assert (ended.sessions, ended.messages, ended.more) == (1, 1, False)
+        assert store.sessions(owner="ada") == ["t2"]
+        assert store.delete(owner="ada").sessions == 1
 
     async def awaited() -> list[str]:
         async with RedisStore(cluster[1].url, cluster=True) as store:
