@@ -19,6 +19,8 @@ ContextError(Exception)
     ├── StoreUnavailableError(ConnectionError)
     ├── VersionConflictError
     ├── SessionDeletedError
+    ├── EncryptionKeyError
+    │   └── KeyDroppedError
     └── CorruptSessionError(ValueError)
 """
 
@@ -36,8 +38,10 @@ __all__ = [
     "CopyError",
     "CorruptSessionError",
     "CountingError",
+    "EncryptionKeyError",
     "FormatError",
     "InvalidHistoryError",
+    "KeyDroppedError",
     "MissingExtraError",
     "NoTargetError",
     "RankerError",
@@ -496,6 +500,32 @@ class SessionDeletedError(StoreError):
         super().__init__(message)
         self.session = session
         """Name of the session."""
+
+
+class EncryptionKeyError(StoreError):
+    """A session is encrypted with a key that is not there, or with another than the one of that name.
+
+    Nothing was changed. The text says which key is needed; no error shows a key.
+
+    Args:
+        message: The text of the error.
+        session: Name of the session.
+        key: Id of the key in the key ring; empty if it is not known.
+    """
+
+    def __init__(self, message: str, *, session: str = "", key: str = "") -> None:
+        super().__init__(message)
+        self.session = session
+        """Name of the session."""
+        self.key = key
+        """Id of the key in the key ring; empty if it is not known."""
+
+
+class KeyDroppedError(EncryptionKeyError):
+    """The session's own key was dropped, so nobody can read its text again.
+
+    Its rows can be deleted. Args as for `EncryptionKeyError`.
+    """
 
 
 class CorruptSessionError(StoreError, ValueError):

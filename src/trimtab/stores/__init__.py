@@ -27,19 +27,25 @@ from trimtab.stores.search import searchable_text
 __all__ = [
     "AppendRequest",
     "Appended",
+    "EncryptedStore",
     "Event",
     "Found",
+    "KeyRing",
+    "Keys",
+    "KmsKeys",
     "LoadRequest",
     "MemoryStore",
     "PostgresStore",
     "RedisStore",
     "Retry",
+    "RotationReceipt",
     "SQLiteStore",
     "SearchRequest",
     "Store",
     "StoreLike",
     "acopy_session",
     "copy_session",
+    "encrypted",
     "open_store",
     "searchable_text",
 ]
@@ -110,6 +116,7 @@ def open_store(url: str | PathLike[str], /) -> Store:
 
 
 if TYPE_CHECKING:
+    from trimtab.stores.encryption import EncryptedStore, KeyRing, Keys, KmsKeys, RotationReceipt, encrypted
     from trimtab.stores.postgres import PostgresStore
     from trimtab.stores.redis import RedisStore
     from trimtab.stores.sqlite import SQLiteStore
@@ -118,5 +125,13 @@ else:
     # One that is asked for brings its client with it: sqlite3, psycopg, redis.
     __getattr__ = later(
         globals(),
-        {"PostgresStore": _HERE + "postgres", "RedisStore": _HERE + "redis", "SQLiteStore": _HERE + "sqlite"},
+        {
+            "PostgresStore": _HERE + "postgres",
+            "RedisStore": _HERE + "redis",
+            "SQLiteStore": _HERE + "sqlite",
+            **dict.fromkeys(
+                ("EncryptedStore", "KeyRing", "Keys", "KmsKeys", "RotationReceipt", "encrypted"),
+                _HERE + "encryption",
+            ),
+        },
     )

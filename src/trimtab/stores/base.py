@@ -73,26 +73,36 @@ class AppendRequest:
     Args:
         session: Id of the session.
         expected_version: The version on which this is based.
-        events: The events to add, at least one; the store gives them the versions after the expected one, in
-            order.
+        events: The events to add; the store gives them the versions after the expected one, in order. None:
+            the request only rewrites, and the session keeps its version.
         rewrites: New data of stored events, by version; their id, kind and time do not change. For redaction
-            only.
+            and new keys only.
         incarnation: Which of the sessions with this name it is based on (its events say); None: the current
             one.
+        erase: Whether the files are cleaned of rewritten data before the store answers. False: by the next
+            request or deletion that cleans them.
     """
 
     session: str
     expected_version: int
     """The version on which this is based."""
     events: Sequence[Event]
-    """The events to add, at least one; the store gives them the versions after the expected one, in order."""
+    """The events to add; the store gives them the versions after the expected one, in order. None: the request
+    only rewrites, and the session keeps its version.
+    """
     rewrites: Sequence[Event] = ()
-    """New data of stored events, by version; their id, kind and time do not change. For redaction only."""
+    """New data of stored events, by version; their id, kind and time do not change. For redaction and new keys
+    only.
+    """
     incarnation: str | None = None
     """Which of the sessions with this name it is based on (its events say); None: the current one."""
+    erase: bool = True
+    """Whether the files are cleaned of rewritten data before the store answers. False: by the next request or
+    deletion that cleans them.
+    """
 
     def __post_init__(self) -> None:
-        if not self.events:
+        if not self.events and not self.rewrites:
             raise ConfigurationError(f"session {self.session!r}: no event to append")
 
     def numbered(self) -> list[Event]:

@@ -29,6 +29,7 @@ def copy_session(
     before: int | None = None,
     page_events: int = 500,
     incarnation: str | None = None,
+    decrypt: bool = False,
 ) -> int:
     """Copy a session to another store, or under another name.
 
@@ -42,15 +43,18 @@ def copy_session(
         before: Copy only versions below this one, for example those before a damaged event.
         page_events: Number of events to read and write at a time.
         incarnation: Which of the sessions with that name to copy (its events say); None: the current one.
+        decrypt: Whether a session of an encrypted store may be copied to one that is not.
 
     Returns:
         How many events were written by this call.
 
     Raises:
-        ConfigurationError: There is no such session, or the target has other events.
+        ConfigurationError: There is no such session, the target has other events, or it would keep text that
+            the source encrypts.
         SessionDeletedError: The session was deleted meanwhile.
         StoreError: As raised by the stores; repeat the call to continue.
     """
+    _check_plain(source, target, decrypt=decrypt)
     steps = _copy(source, target, session, session if to is None else to, before, page_events, incarnation)
     return run(steps, _answer)
 
@@ -65,10 +69,22 @@ async def acopy_session(
     before: int | None = None,
     page_events: int = 500,
     incarnation: str | None = None,
+    decrypt: bool = False,
 ) -> int:
     """Copy a session to another store, or under another name; see `copy_session`."""
+    _check_plain(source, target, decrypt=decrypt)
     steps = _copy(source, target, session, session if to is None else to, before, page_events, incarnation)
     return await arun(steps, _aanswer)
+
+
+def _check_plain(source: Store, target: Store, *, decrypt: bool) -> None:
+    """Refuse to write down what is encrypted, unless that is asked for."""
+    if getattr(source, "encrypts", False) and not getattr(target, "encrypts", False) and not decrypt:
+        raise ConfigurationError(
+            "the session is encrypted, and the target is not: its text would be readable there. Pass the"
+            " target as encrypted(target, keys), or copy_session(…, decrypt=True)",
+            argument="decrypt",
+        )
 
 
 def _answer(ask: _Ask) -> Appended | list[Event]:

@@ -30,7 +30,7 @@ from trimtab.stores.rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores.search import MAX_POSTINGS, Ranking, searchable_text, usable_terms
+from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, usable_terms
 
 
 class _Log:
@@ -46,11 +46,13 @@ class _Log:
     def change_index(self, old: Sequence[Event], new: Sequence[Event]) -> None:
         """Take events out of the index, and put others into it."""
         for event in old:
-            if text := searchable_text(event):
-                self.index.remove(text, place=event.version)
+            chars, terms = event_terms(event)
+            if chars:
+                self.index.remove_terms(chars, terms, place=event.version)
         for event in new:
-            if text := searchable_text(event):
-                self.index.add(text, place=event.version)
+            chars, terms = event_terms(event)
+            if chars:
+                self.index.add_terms(chars, terms, place=event.version)
 
     def kinds(self, versions: Sequence[int]) -> dict[int, str]:
         """Say of what kind events are."""
@@ -100,7 +102,7 @@ class MemoryStore(Forked, ThreadedStore):
         with self._lock:
             log = self._log(request)
             version = len(log.rows)
-            stored = log.places.get(request.events[0].id)
+            stored = log.places.get(request.events[0].id) if request.events else None
             if stored is not None:
                 event = from_row(log.rows[stored], session=request.session, incarnation=log.incarnation)
                 return same_event(request, event, version=version)

@@ -160,7 +160,7 @@ class ServedStore(ClosedStore):
 
     def append(self, request: AppendRequest, /) -> Appended:
         appended = self._connections.run(self._operations.append(request))
-        if request.rewrites and self._scrub_on_delete:
+        if request.rewrites and request.erase and self._scrub_on_delete:
             self.scrub()
         return appended
 
@@ -201,7 +201,7 @@ class ServedStore(ClosedStore):
 
     async def aappend(self, request: AppendRequest, /) -> Appended:
         appended = await self._connections.arun(self._operations.append(request))
-        if request.rewrites and self._scrub_on_delete:
+        if request.rewrites and request.erase and self._scrub_on_delete:
             await self.ascrub()
         return appended
 

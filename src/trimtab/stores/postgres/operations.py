@@ -230,20 +230,22 @@ class Operations:
         if rewrites:
             yield from self._rewrite(request, key, rewrites, indexed=indexed)
             yield Execute("COMMIT")
-        if rows[-1].version - indexed >= FILL_EVENTS:
+        version = request.expected_version + len(rows)
+        if version - indexed >= FILL_EVENTS:
             # What fails here is told by the search: the events are stored.
             with suppress(self._psycopg.Error, StoreError):
                 # One batch more than was added, so that the log of an older version catches up.
                 for _ in range(1 + len(rows) // FILL_EVENTS):
                     yield from self._fill(key, request.session)
-        return Appended(rows[-1].version, incarnation=str(key))
+        return Appended(version, incarnation=str(key))
 
     def _insert(self, request: AppendRequest, rows: list[Row]) -> Execute:
         """Take the place after the expected version and fill it: one statement, all or nothing.
 
         Of two writers the second waits for the first at the row of the session, and then finds it moved.
         """
-        name, expected, version = request.session, request.expected_version, rows[-1].version
+        name, expected = request.session, request.expected_version
+        version = expected + len(rows)
         if expected:
             taken = f"UPDATE {self._tables.sessions} SET version = %s WHERE name = %s AND version = %s"
             taken += " AND key::text = coalesce(%s, key::text)"
@@ -261,17 +263,17 @@ class Operations:
                 SELECT taken.key, r.* FROM taken, {_ROWS}
             )
             SELECT key, indexed FROM taken"""
-        return Execute(sql, (*place, *_columns(rows)))
+        return Execute(sql, (*place, *(_columns(rows) or [[]] * len(Row._fields))))
 
     def _refusal(self, request: AppendRequest) -> Steps[Appended]:
         """Find out why nothing was added."""
-        first = request.events[0]
+        first = request.events[0].id if request.events else None
         sql = f"""
             SELECT s.key, s.version, {_COLUMNS}
             FROM {self._tables.sessions} s
             LEFT JOIN {self._tables.events} e ON e.session = s.key AND e.id = %s
             WHERE s.name = %s"""
-        rows = yield Execute(sql, (first.id, request.session))
+        rows = yield Execute(sql, (first, request.session))
         key, version, *row = rows[0] if rows else (None, 0, None)
         check_incarnation(request.session, request.incarnation, _incarnation(key))
         if row[0] is not None:

@@ -148,11 +148,13 @@ local version = tonumber(redis.call('HGET', key, 'v') or '0')
 if ARGV[4] ~= '' and ARGV[4] ~= incarnation then
   return {'deleted', version, incarnation}
 end
-local same = redis.call('HGET', key, 'i' .. ARGV[7])
+local same = added > 0 and redis.call('HGET', key, 'i' .. ARGV[7])
 if same then
   return {'same', version, incarnation, redis.call('HGET', key, 'e' .. same) or '', tonumber(same)}
 end
-if version ~= expected or (rewritten > 0 and ARGV[6] ~= version .. ' ' .. (incarnation or '')) then
+local rewrite = redis.call('HGET', key, 'r') or '0'
+local seen = version .. ' ' .. (incarnation or '') .. ' ' .. rewrite
+if version ~= expected or (rewritten > 0 and ARGV[6] ~= seen) then
   return {'conflict', version, incarnation}
 end
 local first_rewrite = 7 + 2 * added
@@ -196,7 +198,7 @@ for at = first_term, #ARGV, 5 do
   end
 end
 if rewritten > 0 then
-  redis.call('HSET', key, 'r', version + added)
+  redis.call('HSET', key, 'r', string.format('%.0f', math.max(version + added, tonumber(rewrite) + 1)))
 end
 if not incarnation then
   incarnation = ARGV[5]
@@ -209,9 +211,9 @@ return {'added', version + added, incarnation, index}
 """Check everything, then write everything: a script is not undone, so it may not fail in between.
 
 ARGV: expected version, events, rewrites; the incarnation that is meant (none: '') and one for a session that
-begins; version and incarnation that the rewritten rows were read at; id and row of each event; version, head
-and row of each rewrite, how many texts more that makes and how many characters; "+" or "-", version, term,
-span and posting of each term that a rewrite adds or removes, of what it removes the first two bytes.
+begins; version, incarnation and last rewrite that the rewritten rows were read at; id and row of each event; version,
+head and row of each rewrite, how many texts more that makes and how many characters; "+" or "-", version,
+term, span and posting of each term that a rewrite adds or removes, of what it removes the first two bytes.
 """
 
 LOAD = Script.of(
@@ -457,7 +459,7 @@ class Operations:
         if not request.rewrites:
             return "", {}, []
         new = {event.version: event for event in request.rewrites}
-        head, _, events = yield from self._read(request.session, "versions", *new)
+        head, rewrite, events = yield from self._read(request.session, "versions", *new)
         grown: dict[int, tuple[int, int]] = {}
         changes: list[Any] = []
         for old in events:
@@ -468,7 +470,7 @@ class Operations:
                 changes += ("-", old.version, term, span, POSTING.pack(offset, 0, 0)[:2])
             for term, often in others.items():
                 changes += ("+", old.version, term, span, POSTING.pack(offset, often, more))
-        return f"{head.version} {head.incarnation or ''}", grown, changes
+        return f"{head.version} {head.incarnation or ''} {_text(rewrite)}", grown, changes
 
     def _fill(self, session: str, head: _Head, *, most: float = inf) -> Steps[None]:
         """Put what is not in the index into it, batch by batch; fewer events than one remain.

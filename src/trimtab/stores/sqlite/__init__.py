@@ -193,7 +193,8 @@ class SQLiteStore(Forked, ThreadedStore):
 
         answer, waiting = self._run(work, writes=True)
         if rewrites:
-            self._erase()
+            if request.erase:
+                self._erase()
         elif waiting >= BATCH_EVENTS:
             # One batch more than was added, so that an older log, or one whose index was emptied, catches up.
             # What fails here is told by the search: the events are stored.

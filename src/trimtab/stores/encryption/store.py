@@ -1,0 +1,438 @@
+"""`encrypted`: a store around another, which is given ciphertexts and hashes, and no text and no key."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from trimtab._shared.steps import Steps, arun, in_turns, run
+from trimtab.errors import (
+    ConfigurationError,
+    CorruptSessionError,
+    EncryptionKeyError,
+    SessionDeletedError,
+    VersionConflictError,
+)
+from trimtab.stores.base import (
+    Appended,
+    AppendRequest,
+    ClosedStore,
+    Event,
+    Found,
+    LoadRequest,
+    SearchRequest,
+    Store,
+)
+from trimtab.stores.encryption.cipher import Place, SessionCipher, place_of
+from trimtab.stores.encryption.keys import Keys
+from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record, Wrap
+from trimtab.stores.encryption.rotation import Rotation, RotationReceipt
+from trimtab.stores.rows import check_incarnation, check_session_name, conflict, same_event, to_rows
+from trimtab.stores.search import usable_terms
+
+TURN = 50
+"""So many events are encrypted or decrypted before other tasks of an event loop have their turn."""
+
+_ATTEMPTS = 20
+"""So often a call looks again which session has a name now, where it is deleted and begun anew all the time."""
+
+_MOST_NAMES = 4_096
+
+
+class _Known(NamedTuple):
+    """Which session has a name, and the id of its key record."""
+
+    incarnation: str
+    key: str
+
+
+def encrypted(store: Store, keys: Keys, /, *, key_store: Store | None = None) -> EncryptedStore:
+    """Return a store that keeps its sessions encrypted in another.
+
+    Each session has a random key of its own; `keys` encrypts these. Texts, calls, results, summaries, rules,
+    facts and the states of sessions are encrypted; names of sessions, ids, kinds and times of events are not.
+
+    Args:
+        store: Any store. It sees no text, and `search` works by keyed hashes of words.
+        keys: A `KeyRing`, or `KmsKeys` of a key management service.
+        key_store: The store that keeps the encrypted keys of sessions; None: `store` itself. With one that
+            is not backed up together with `store`, a dropped key is gone from backups, too.
+
+    Raises:
+        ConfigurationError: The store is encrypted already, or is no store.
+        MissingExtraError: The extra `encrypt` is not installed.
+
+    Example:
+        >>> import secrets
+        >>> from trimtab.stores import KeyRing, MemoryStore
+        >>> store = encrypted(MemoryStore(), KeyRing({"2026-11": secrets.token_bytes(32)}))
+        >>> hello = Event(id="e1", kind="message", time=0.0, data={"message": {"content": "Hello"}})
+        >>> store.append(AppendRequest(session="s", expected_version=0, events=[hello])).version
+        1
+        >>> store.load(LoadRequest(session="s"))[0].message
+        {'content': 'Hello'}
+    """
+    return EncryptedStore(store, keys, key_store=key_store)
+
+
+class EncryptedStore(ClosedStore):
+    """A store around another, made by `encrypted`."""
+
+    def __init__(self, store: Store, keys: Keys, /, *, key_store: Store | None = None) -> None:
+        for name, one in (("store", store), ("key_store", store if key_store is None else key_store)):
+            if not isinstance(one, Store):
+                raise ConfigurationError(f"{name} must be a Store, not {type(one).__name__}", argument=name)
+            if isinstance(one, EncryptedStore):
+                raise ConfigurationError(f"{name} is encrypted already: pass the store in it", argument=name)
+        if not isinstance(keys, Keys):  # it may be a secret, and is not shown
+            raise ConfigurationError(
+                f"keys must be a KeyRing or KmsKeys, not {type(keys).__name__}", argument="keys"
+            )
+        self._store = store
+        self._records = KeyRecords(store if key_store is None else key_store, keys)
+        self._names: dict[str, _Known] = {}
+
+    def __repr__(self) -> str:
+        """Show the store and the ids of keys; no key."""
+        return f"<EncryptedStore in {self._store!r}, {self._records.keys!r}>"
+
+    @property
+    def encrypts(self) -> bool:
+        """True: what is copied from here to a store that does not must be asked for."""
+        return True
+
+    @property
+    def ends_with_process(self) -> bool:
+        """Whether the store, or that of its keys, is in memory."""
+        return any(getattr(one, "ends_with_process", False) for one in (self._store, self._records.store))
+
+    # -- the protocol
+
+    def append(self, request: AppendRequest, /) -> Appended:
+        return run(self._append(request), _answer)
+
+    def load(self, request: LoadRequest, /) -> list[Event]:
+        return run(self._load(request), _answer)
+
+    def search(self, request: SearchRequest, /) -> list[Event]:
+        """Find messages by keyed hashes of terms; see `Store.search`.
+
+        Lengths of texts count in steps of 64 characters. While a session is rotated, a term counts as two.
+        """
+        return run(self._search(request), _answer)
+
+    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
+        """Remove a session and its key; see `Store.delete`.
+
+        The key goes first: if this is interrupted, what remains cannot be read. Ask again.
+        """
+        run(self._delete(session, incarnation), _answer)
+
+    def sessions(self) -> list[str]:
+        return [name for name in self._store.sessions() if not name.startswith(PREFIX)]
+
+    def close(self) -> None:
+        for store in self._stores():
+            store.close()
+
+    async def aappend(self, request: AppendRequest, /) -> Appended:
+        return await arun(self._append(request), _aanswer)
+
+    async def aload(self, request: LoadRequest, /) -> list[Event]:
+        return await arun(self._load(request), _aanswer)
+
+    async def asearch(self, request: SearchRequest, /) -> list[Event]:
+        return await arun(self._search(request), _aanswer)
+
+    async def adelete(self, session: str, /, *, incarnation: str | None = None) -> None:
+        await arun(self._delete(session, incarnation), _aanswer)
+
+    async def asessions(self) -> list[str]:
+        return [name for name in await self._store.asessions() if not name.startswith(PREFIX)]
+
+    async def aclose(self) -> None:
+        for store in self._stores():
+            await store.aclose()
+
+    # -- keys
+
+    def drop_key(self, session: str, /, *, incarnation: str | None = None) -> None:
+        """Forget the key of a session: nobody can read its text again.
+
+        The rows stay until `delete`; who reads or writes them gets a `KeyDroppedError`. A copy of the
+        encrypted key in a backup of the store of keys must be removed there.
+
+        Args:
+            session: Its name.
+            incarnation: Which of the sessions with that name; None: the current one.
+
+        Raises:
+            ConfigurationError: There is no such session.
+            SessionDeletedError: Another session has its name now; its key is not dropped.
+        """
+        run(self._drop_key(session, incarnation), _answer)
+
+    async def adrop_key(self, session: str, /, *, incarnation: str | None = None) -> None:
+        """Forget the key of a session; see `drop_key`."""
+        await arun(self._drop_key(session, incarnation), _aanswer)
+
+    def rotate(self) -> RotationReceipt:
+        """Rewrite every session whose key was wrapped by another key than the current one.
+
+        Each gets a new key, wrapped by the current one, and its rows are encrypted with that. Safe to repeat,
+        while others write, and to be killed at any moment: what is rewritten and what is not can both be
+        read, and the next call goes on. Files are cleaned once, at the end.
+
+        Returns:
+            What was done, and what could not be done and why.
+        """
+        return run(self._rotate(), _answer)
+
+    async def arotate(self) -> RotationReceipt:
+        """Rewrite every session under the current key; see `rotate`."""
+        return await arun(self._rotate(), _aanswer)
+
+    def scrub(self) -> None:
+        """Remove deleted and redacted data from the files of the stores, where they offer that."""
+        for store in self._stores():
+            if (scrub := getattr(store, "scrub", None)) is not None:
+                scrub()
+
+    async def ascrub(self) -> None:
+        """Remove deleted and redacted data from the files of the stores; see `scrub`."""
+        for store in self._stores():
+            if (scrub := getattr(store, "ascrub", None)) is not None:
+                await scrub()
+
+    def _stores(self) -> Iterator[Store]:
+        yield self._store
+        if self._records.store is not self._store:
+            yield self._records.store
+
+    # -- each operation once, for both colours
+
+    def _append(self, request: AppendRequest) -> Steps[Appended]:
+        to_rows(request)
+        _check_name(request.session)
+        for _ in range(_ATTEMPTS):
+            known = yield from self._known_of(request.session, request.incarnation)
+            if known is None and (request.expected_version or request.incarnation is not None):
+                check_incarnation(request.session, request.incarnation, None)
+                raise conflict(request, 0)
+            try:
+                if known is None:
+                    return (yield from self._begin(request))
+                return (yield from self._append_to(request, known))
+            except SessionDeletedError:
+                self._names.pop(request.session, None)
+                if request.incarnation is not None:
+                    raise
+            except EncryptionKeyError:
+                # Of a session that was deleted meanwhile the key is gone as well.
+                self._names.pop(request.session, None)
+                if (yield from self._known_of(request.session, request.incarnation)) == known:
+                    raise
+        raise conflict(request, 0)
+
+    def _begin(self, request: AppendRequest) -> Steps[Appended]:
+        """Begin a session, with a key that is made first; another writer may be faster."""
+        record = yield from self._records.make(request.session)
+        try:
+            appended = yield from self._append_with(request, record, None)
+        except (VersionConflictError, SessionDeletedError, ConfigurationError):
+            # After any other error it may still be stored, and its rows then name the key.
+            yield from self._records.remove(record.id)
+            raise
+        if appended.duplicate:  # perhaps of this very request, whose first answer was lost
+            newest = yield from self._newest(request.session)
+            if newest is not None and place_of(newest, request.session).key != record.id:
+                yield from self._records.remove(record.id)
+        return appended
+
+    def _append_to(self, request: AppendRequest, known: _Known) -> Steps[Appended]:
+        record = yield from self._records.read(known.key, request.session)
+        appended = yield from self._append_with(request, record, known)
+        now = yield from self._records.read(known.key, request.session)
+        if now.generation != record.generation:  # it was rotated meanwhile, perhaps before this was stored
+            yield from self._rotation().rewrite(
+                request.session, now, known.incarnation, after=request.expected_version
+            )
+        return appended
+
+    def _append_with(
+        self, request: AppendRequest, record: Record, known: _Known | None
+    ) -> Steps[Appended]:
+        cipher = yield from self._records.cipher(record, request.session)
+        events = yield from in_turns(cipher.seal, request.numbered(), each=TURN)
+        rewrites = yield from in_turns(cipher.seal, request.rewrites, each=TURN)
+        sealed = replace(
+            request,
+            events=events,
+            rewrites=rewrites,
+            incarnation=(known.incarnation or None) if known else None,
+        )
+        try:
+            appended: Appended = yield Ask(self._store, "append", (sealed,))
+        except ConfigurationError:
+            # Perhaps it is the same request again: ciphertexts of other versions and keys are not equal.
+            stored = yield from self._load(
+                LoadRequest(session=request.session, ids=tuple(one.id for one in request.events[:1]))
+            )
+            if not stored:
+                raise
+            newest = yield from self._newest(request.session)
+            version = newest.version if newest else stored[0].version
+            return same_event(request, stored[0], version=version)
+        return appended
+
+    def _load(self, request: LoadRequest) -> Steps[list[Event]]:
+        check_session_name(request.session)
+        _check_name(request.session)
+        for _ in range(_ATTEMPTS):
+            rows: list[Event] = yield Ask(self._store, "load", (request,))
+            try:
+                return (yield from self._unsealed(rows, request.session))
+            except EncryptionKeyError:
+                # Perhaps the session was deleted between the two.
+                again: list[Event] = yield Ask(
+                    self._store, "load", (replace(request, limit=min(1, _limit(request))),)
+                )
+                if rows and again and again[0].incarnation == rows[0].incarnation:
+                    raise
+        raise EncryptionKeyError(f"session {request.session!r} is deleted and begun anew all the time")
+
+    def _unsealed(self, rows: list[Event], session: str) -> Steps[list[Event]]:
+        """Decrypt rows; which keys they need is looked up once for all of them."""
+        ciphers: dict[Place, SessionCipher] = {}
+        records: dict[str, Record] = {}
+        for place in dict.fromkeys(place_of(row, session) for row in rows):
+            if place.key not in records:
+                records[place.key] = yield from self._records.read(place.key, session)
+            record = records[place.key]
+            ciphers[place] = yield from self._records.cipher(record, session, generation=place.generation)
+        return (
+            yield from in_turns(lambda row: ciphers[place_of(row, session)].unseal(row), rows, each=TURN)
+        )
+
+    def _search(self, request: SearchRequest) -> Steps[list[Event]]:
+        check_session_name(request.session)
+        _check_name(request.session)
+        for _ in range(_ATTEMPTS):
+            known = yield from self._known_of(request.session, request.incarnation)
+            if known is None:
+                check_incarnation(request.session, request.incarnation, None)
+                return Found()
+            try:
+                return (yield from self._search_in(request, known))
+            except (SessionDeletedError, EncryptionKeyError):
+                self._names.pop(request.session, None)
+                if request.incarnation is not None:
+                    raise
+                if (yield from self._known_of(request.session, None)) == known:
+                    raise
+        return Found()
+
+    def _search_in(self, request: SearchRequest, known: _Known) -> Steps[list[Event]]:
+        record = yield from self._records.read(known.key, request.session)
+        terms: list[str] = []
+        for generation in range(record.first, record.generation + 1):
+            cipher = yield from self._records.cipher(record, request.session, generation=generation)
+            terms += cipher.hashes(usable_terms(request.terms))
+        wanted = replace(request, terms=tuple(terms), incarnation=known.incarnation or None)
+        found: list[Event] = yield Ask(self._store, "search", (wanted,))
+        events = yield from self._unsealed(found, request.session)
+        return Found(events, since=found.since) if isinstance(found, Found) else events
+
+    def _delete(self, session: str, incarnation: str | None) -> Steps[None]:
+        check_session_name(session)
+        _check_name(session)
+        self._names.pop(session, None)
+        for newest_first in (True, False):
+            try:
+                row = yield from self._newest(session, newest_first=newest_first)
+                if row is not None and incarnation in (None, row.incarnation):
+                    yield from self._records.remove(place_of(row, session).key)
+            except CorruptSessionError:
+                continue  # it is deleted all the same, by what another row says of its key
+            break
+        yield Ask(self._store, "delete", (session,), {"incarnation": incarnation})
+
+    def _drop_key(self, session: str, incarnation: str | None) -> Steps[None]:
+        check_session_name(session)
+        _check_name(session)
+        known = yield from self._known_of(session, incarnation, fresh=True)
+        if known is None:
+            check_incarnation(session, incarnation, None)
+            raise ConfigurationError(f"there is no session {session!r} whose key could be dropped")
+        yield from self._records.drop(known.key, session)
+
+    def _rotate(self) -> Steps[RotationReceipt]:
+        names: list[str] = yield Ask(self._store, "sessions", ())
+        return (yield from self._rotation().run(one for one in names if not one.startswith(PREFIX)))
+
+    def _rotation(self) -> Rotation:
+        return Rotation(self._store, self._records)
+
+    def _newest(self, session: str, *, newest_first: bool = True) -> Steps[Event | None]:
+        request = LoadRequest(session=session, limit=1, newest_first=newest_first)
+        rows: list[Event] = yield Ask(self._store, "load", (request,))
+        return rows[0] if rows else None
+
+    def _known_of(
+        self, session: str, incarnation: str | None, *, fresh: bool = False
+    ) -> Steps[_Known | None]:
+        """Find out which session has a name, and its key; None: there is none."""
+        known = None if fresh else self._names.get(session)
+        if known is None:
+            newest = yield from self._newest(session)
+            if newest is None:
+                return None
+            known = _Known(newest.incarnation, place_of(newest, session).key)
+            while len(self._names) >= _MOST_NAMES:
+                self._names.pop(next(iter(self._names)), None)
+            self._names[session] = known
+        if incarnation is not None and incarnation != known.incarnation:
+            self._names.pop(session, None)
+            newest = yield from self._newest(session)
+            actual = None if newest is None else newest.incarnation
+            check_incarnation(session, incarnation, actual)
+            return (yield from self._known_of(session, incarnation, fresh=True))
+        return known
+
+
+def _limit(request: LoadRequest) -> int:
+    return 1 if request.limit is None else request.limit
+
+
+def _check_name(session: str) -> None:
+    if session.startswith(PREFIX):
+        raise ConfigurationError(f"session {session!r}: names that begin with {PREFIX!r} are those of keys")
+
+
+def _answer(ask: Any) -> Any:
+    if isinstance(ask, Ask):
+        return getattr(ask.store, ask.method)(*ask.arguments, **ask.options)
+    found = ask.call()
+    if inspect.isawaitable(found):
+        if inspect.iscoroutine(found):
+            found.close()
+        raise ConfigurationError(
+            "the functions of KmsKeys are async: call the forms for asyncio, such as aload and aadd"
+        )
+    return found
+
+
+async def _aanswer(ask: Any) -> Any:
+    if isinstance(ask, Ask):
+        return await getattr(ask.store, f"a{ask.method}")(*ask.arguments, **ask.options)
+    found = ask.call() if not ask.keys.waits else await _called(ask.call)
+    return await found if inspect.isawaitable(found) else found
+
+
+async def _called(call: Callable[[], Any]) -> Any:
+    """Call in a thread: a function that asks a service waits for it."""
+    import asyncio  # takes longer to import than all of trimtab.stores
+
+    return await asyncio.to_thread(call)
