@@ -21,11 +21,18 @@ from trimtab.cli.options import (
     choice,
     complete_from,
     format_option,
+    keys_option,
     room_options,
     with_sources,
 )
 from trimtab.cli.output import Refused, usage
-from trimtab.cli.session.commands import complete_sessions, name_of, open_session, open_session_store
+from trimtab.cli.session.commands import (
+    complete_sessions,
+    name_of,
+    names_in,
+    open_session,
+    open_session_store,
+)
 from trimtab.cli.session.io import say_missing
 from trimtab.context import Context, Fitted
 from trimtab.counting import EstimateCounter, counter_for
@@ -68,6 +75,7 @@ Examples:
     metavar="URL",
     help="Show the sessions of a store instead of a FILE: a file, or a URL.",
 )
+@keys_option
 @click.option(
     "--id",
     "--session",
@@ -168,7 +176,7 @@ def inspect(
             show(collection=found.collection(words))
         return
     with open_session_store(url) as store:
-        names = store.sessions() if name is None else [name]
+        names = names_in(store) if name is None else [name]
         if not names:
             raise Refused("the store has no sessions")
         if len(names) > 1:

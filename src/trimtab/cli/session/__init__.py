@@ -14,6 +14,7 @@ from trimtab.cli.output import Refused, encode, json_text, usage, wants_colour
 from trimtab.cli.session.commands import (
     Answer,
     name_of,
+    names_in,
     on_session,
     open_or_begin,
     open_session,
@@ -37,6 +38,7 @@ from trimtab.cli.session.io import (
     write,
     write_lines,
 )
+from trimtab.cli.session.keys import drop_key, rotate
 from trimtab.cli.session.switch import plan, switch
 from trimtab.errors import BudgetExceededError
 from trimtab.formats.origin import ORIGINS, OriginName
@@ -47,7 +49,7 @@ from trimtab.session.schema import KINDS
 from trimtab.session.text import fact_text, rule_text
 from trimtab.stores import Event
 
-__all__ = ["plan", "session", "switch"]
+__all__ = ["drop_key", "plan", "rotate", "session", "switch"]
 
 version_type = click.IntRange(min=0)
 
@@ -277,7 +279,7 @@ def list_(url: str, output: str) -> None:
     Writes the name, version, and time of the newest event of each.
     """
     with open_session_store(url) as store:
-        rows = list(filter(None, (name_of(store, one) for one in store.sessions())))
+        rows = list(filter(None, (name_of(store, one) for one in names_in(store))))
         write(rows, lambda: "\n".join(map(_row, rows)) or "no sessions", output=output)
 
 
@@ -306,8 +308,9 @@ _IN = "--store chats.db --id ada"
 _EXAMPLES = {
     "add": (f"add {_IN} --budget 4k chat.json", f"add {_IN} --event-id m1 < message.json"),
     "clear": (f"clear {_IN}",),
-    "copy": (f"copy {_IN} --to archive.db --as ada-2025",),
+    "copy": (f"copy {_IN} --to archive.db --as ada-2025", f"copy {_IN} --to safe.db --to-keys file:keys"),
     "delete": (f"delete {_IN} --yes",),
+    "drop-key": (f"drop-key {_IN} --keys file:keys --yes",),
     "export": (f"export {_IN} ada.json",),
     "fork": (f"fork {_IN} --as ada-2 --at 12",),
     "history": (f"history {_IN} --ids --output text", f"history {_IN} --after 40 --limit 20"),
@@ -319,6 +322,7 @@ _EXAMPLES = {
     "recall": (f"recall {_IN} 'disk full' --output text",),
     "facts": (f"facts {_IN} --output text",),
     "redact": (f"redact {_IN} EVENT_ID", f"redact {_IN} --where '[0-9]{{16}}'"),
+    "rotate": ("rotate --store chats.db --keys file:keys",),
     "rules": (f"rules {_IN} --output text", f"rules {_IN} --drop RULE_ID"),
     "show": (f"show {_IN} --output text", f"show {_IN} --report --output text"),
     "stats": (f"stats {_IN} --output text",),

@@ -170,7 +170,14 @@ class KeyRecords:
                 " the session to remove its rows",
                 session=session,
             )
-        return Record.of(id, newest)
+        record = Record.of(id, newest)
+        if record.session != session:
+            raise EncryptionKeyError(
+                f"session {session!r}: its rows name a key of another session: they were copied by hand",
+                session=session,
+                key=record.key,
+            )
+        return record
 
     def cipher(self, record: Record, session: str, /, *, generation: int | None = None) -> Steps[SessionCipher]:
         """Give what encrypts and decrypts rows of a generation; None: the newest.
@@ -283,10 +290,6 @@ class KeyRecords:
 
     def _unwrapped(self, record: Record, session: str) -> Steps[list[bytes]]:
         """Unwrap the secrets of a session, the oldest first."""
-        if record.session != session:
-            raise EncryptionKeyError(
-                f"session {session!r}: its rows name a key of another session", session=session, key=record.key
-            )
         unwrap, bound = self.keys.unwrap, record.bound
         try:
             secret = yield Wrap(self.keys, lambda: unwrap(record.key, record.wrapped, bound=bound))
