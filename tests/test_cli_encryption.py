@@ -28,7 +28,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _run(*words: str, text: str = "", code: int = 0) -> Result:
-    answer = CliRunner().invoke(cli.main, words, input=text)
+    answer = CliRunner().invoke(cli.command(), words, input=text)
+    assert answer.exception is None or isinstance(answer.exception, SystemExit), answer.exception
     assert answer.exit_code == code, answer.output
     return answer
 
@@ -75,8 +76,6 @@ def test_a_session_is_encrypted_by_the_option_or_the_environment(
 )
 def test_keys_that_cannot_be_read_are_wrong_usage(folder: Path, keys: str, words: str) -> None:
     """And are not shown."""
-    answer = _session("list", keys=keys, code=1 if not (folder / "safe.db").exists() else 2)
-    assert ONE not in answer.output
     _begin()
     answer = _session("list", keys=keys, code=2)
     assert words in answer.stderr.replace("\n", " ")
@@ -115,7 +114,9 @@ def test_keys_are_rotated_and_dropped(folder: Path) -> None:
 
     assert "pass --keys PLACE" in _session("rotate", keys="", code=2).stderr
     assert "pass --yes" in _session("drop-key", "--id", "ada", keys="file:new", code=2).stderr
-    assert json.loads(_session("drop-key", "--id", "ada", "--yes", keys="file:new").output) == {"dropped": "ada"}
+    assert json.loads(_session("drop-key", "--id", "ada", "--yes", keys="file:new").output) == {
+        "dropped": "ada"
+    }
     assert "was dropped" in _session("show", "--id", "ada", keys="file:new", code=1).stderr
     assert TEXT in _session("show", "--id", "bob", keys="file:new").output
     assert "there is no session 'eve'" in _session("drop-key", "--id", "eve", "--yes", code=1).stderr
@@ -125,7 +126,7 @@ def test_other_commands_read_an_encrypted_session(folder: Path) -> None:
     """`replay` reads a log, and `fork`, `export` and `import` keep to the keys."""
     _begin()
     replay = ("replay", "--store", "safe.db", "--id", "ada", "--budget", "400", "--keys", "file:keys")
-    _run(*replay, code=0 if "no call" not in CliRunner().invoke(cli.main, replay).output else 2)
+    assert json.loads(_run(*replay).output)["policies"]
     _session("fork", "--id", "ada", "--as", "twin")
     _session("export", "--id", "ada", "ada.json")
     _session("import", "--id", "third", "ada.json")

@@ -121,7 +121,11 @@ def test_a_row_that_was_changed_is_an_error_that_names_it(change: Callable[[list
     store = encrypted(inner, RING)
     add(store, 0, [event("a heron", id=f"e{at}") for at in range(3)])
     _put(inner, "s", change(_rows(inner)))
-    for call in (lambda: load(store), lambda: load(store, ids=("e1",)), lambda: load(store, after=1, limit=1)):
+    for call in (
+        lambda: load(store),
+        lambda: load(store, ids=("e1",)),
+        lambda: load(store, after=1, limit=1),
+    ):
         with pytest.raises(CorruptSessionError, match="event 2") as caught:
             call()
         assert (caught.value.session, caught.value.version) == ("s", 2)
@@ -197,7 +201,9 @@ def test_who_drops_a_key_forgets_one_session() -> None:
             with pytest.raises(KeyDroppedError, match="session 's': its key"):
                 call()
     assert len(_rows(inner)) == 1
-    assert not [row for name in inner.sessions() for row in _rows(inner, name) if row.data.get("wrapped") == ""]
+    assert not [
+        row for name in inner.sessions() for row in _rows(inner, name) if row.data.get("wrapped") == ""
+    ]
     assert contents(load(other, "t")) == ["a heron"]
     assert store.rotate().left.keys() == {"s"}
     store.drop_key("s")
@@ -387,14 +393,20 @@ def test_keys_that_are_none_are_refused_without_being_shown(make: Callable[[], A
     assert "secret secret" not in str(caught.value)
 
 
-def test_a_key_ring_is_read_from_a_file_or_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_ring_is_read_from_a_file_or_a_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first key is current; comments are none."""
     text = "# ours\ntwo:" + "c2Vjb25k" * 6 + "\none:" + "Zmlyc3Rf" * 6 + "\n"
     (tmp_path / "keys").write_text(text, encoding="utf-8")
     monkeypatch.setenv("RING", text.partition("\n")[2].replace("\n", " "))
     for place in (f"file:{tmp_path / 'keys'}", "env:RING"):
         ring = KeyRing.read(place)
-        assert (ring.current, ring.ids, repr(ring)) == ("two", ("two", "one"), "KeyRing(two, one, current='two')")
+        assert (ring.current, ring.ids, repr(ring)) == (
+            "two",
+            ("two", "one"),
+            "KeyRing(two, one, current='two')",
+        )
     monkeypatch.setenv("RING", text + text)
     with pytest.raises(ConfigurationError, match="each id once"):
         KeyRing.read("env:RING")

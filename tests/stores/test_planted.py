@@ -36,7 +36,7 @@ PLANTED = {
 
 
 def _talk(store: Store) -> None:
-    """Write every kind of content, and do all that is done with it: search, redact, pop, fork, undo, rotate."""
+    """Write every kind of content, and do all that is done with it: search, redact, pop, fork, undo."""
 
     def summarize(request: Any) -> str:
         return f"So far: {PLANTED['summary']}"
@@ -87,7 +87,7 @@ def _talk(store: Store) -> None:
 def _words() -> list[str]:
     """List what is looked for: the words, the terms of an index, and what would lead to them."""
     found = {word for text in PLANTED.values() for word in (text, *text.split(), *text_terms(text))}
-    common = {"Never", "mention", "never", "mention", "find"}
+    common = {"Never", "mention", "never", "find"}
     return sorted({*(found - common), *(secret.decode() for secret in SECRETS.values()), "So far", "okapi"})
 
 
@@ -146,7 +146,9 @@ def _dump_of(served: Served) -> bytes:
         rows = [served.server.ask(f"SELECT t::text FROM {name} t", database=database) for (name,) in tables]
         return str(rows).encode()
     with served.server.client() as client:
-        return repr([(key, client.dump(key), client.hgetall(key)) for key in client.keys("*:session:*")]).encode()
+        return repr(
+            [(key, client.dump(key), client.hgetall(key)) for key in client.keys("*:session:*")]
+        ).encode()
 
 
 @pytest.mark.server

@@ -60,6 +60,7 @@ class Killer(MemoryStore):
             raise Killed
 
     def append(self, request: AppendRequest, /) -> Any:
+        """Be killed before it, or after it."""
         self._count()
         self.before(request)
         answer = super().append(request)
@@ -67,10 +68,12 @@ class Killer(MemoryStore):
         return answer
 
     def load(self, request: LoadRequest, /) -> Any:
+        """Be killed before it."""
         self._count()
         return super().load(request)
 
     def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
+        """Be killed before it, or after it."""
         self._count()
         super().delete(session, incarnation=incarnation)
         self._count()
@@ -140,12 +143,11 @@ def test_a_session_that_is_begun_dropped_or_deleted_is_never_half() -> None:
             said = _fill(inner, "s") if end != "append" else {"s": ["heron"]}
             store = encrypted(inner, OLD)
             request = AppendRequest(session="s", expected_version=0, events=[event("heron", id="e")])
-            call = (lambda store=store: store.append(request)) if end == "append" else getattr(store, end)
-            arguments = () if end == "append" else ("s",)
+            argument = request if end == "append" else "s"
             inner.calls, inner.last = 0, last
             ended = True
             try:
-                call(*arguments)
+                getattr(store, end)(argument)
             except Killed:
                 ended = False
             inner.last = float("inf")

@@ -491,7 +491,10 @@ def _check_neighbors(check: _Check) -> None:
     texts = ("long ago", "hello", "Where does the heron sleep?", "In the reeds.", "Thanks", "bye")
     events: list[Event] = []
     for text in texts:
-        events += [entry({"content": _wide(text)}), *(replace(note("reeds"), kind=kind) for kind in _BOOKKEEPING)]
+        events += [
+            entry({"content": _wide(text)}),
+            *(replace(note("reeds"), kind=kind) for kind in _BOOKKEEPING),
+        ]
     check.store.append(append_request(session, 0, events))
     found = [1 + (1 + len(_BOOKKEEPING)) * place for place in (2, 3, 1, 4, 0)]
     check.search(session, "heron", found)
@@ -512,7 +515,9 @@ def _check_relevance(check: _Check) -> None:
         "five six seven",
     )
     filler = [entry({"content": _wide(f"filler number {at}")}) for at in range(300)]
-    check.store.append(append_request(session, 0, [*filler, *(entry({"content": _wide(one)}) for one in texts)]))
+    check.store.append(
+        append_request(session, 0, [*filler, *(entry({"content": _wide(one)}) for one in texts)])
+    )
     found = [304, 305, 303, 306, 302, 307]
     check.search(session, "Where are herons?", found)
     check.search(session, "herons", found[:3], limit=3)

@@ -335,7 +335,9 @@ def import_(url: str, name: str | None, output: str, file: BinaryIO | None) -> N
 @click.option(
     "--to-keys", metavar="PLACE", help="The key ring of the other store, as for --keys. Default: the same."
 )
-@click.option("--decrypt", is_flag=True, help="Write the texts of an encrypted session to a store without keys.")
+@click.option(
+    "--decrypt", is_flag=True, help="Write the texts of an encrypted session to a store without keys."
+)
 @session_options
 @usage
 def copy(

@@ -41,7 +41,9 @@ def rotate(url: str, output: str) -> None:
     def text() -> str:
         lines = [f"{plain(name)}: {plain(why)}" for name, why in receipt.left.items()]
         events = plural(receipt.events, "event")
-        done = f"{receipt.renewed:,} of {plural(receipt.sessions, 'session')} got a new key, {events} rewritten"
+        done = (
+            f"{receipt.renewed:,} of {plural(receipt.sessions, 'session')} got a new key, {events} rewritten"
+        )
         return "\n".join([*lines, done])
 
     found = {

@@ -88,8 +88,8 @@ def place_of(row: Event, /, session: str) -> Place:
     key, _, generation = str(row.data.get("key", "")).partition(".")
     if SEALED not in row.data or not key or not generation.isdecimal():
         raise CorruptSessionError(
-            f"session {session!r}: event {row.version} is not encrypted. A session is encrypted from its first"
-            " event on: open one that is not without keys, and copy it with copy_session(store,"
+            f"session {session!r}: event {row.version} is not encrypted. A session is encrypted from its"
+            " first event on: open one that is not without keys, and copy it with copy_session(store,"
             " encrypted(store, keys), id, to=…)",
             session=session,
             version=row.version,

@@ -179,7 +179,9 @@ class KeyRecords:
             )
         return record
 
-    def cipher(self, record: Record, session: str, /, *, generation: int | None = None) -> Steps[SessionCipher]:
+    def cipher(
+        self, record: Record, session: str, /, *, generation: int | None = None
+    ) -> Steps[SessionCipher]:
         """Give what encrypts and decrypts rows of a generation; None: the newest.
 
         Raises:
@@ -232,7 +234,9 @@ class KeyRecords:
             newest = yield from self._newest(id)
             if newest is None or newest.kind == "dropped":
                 return
-            event = Event(id=secrets.token_hex(8), kind="dropped", time=time.time(), data={"session": session})
+            event = Event(
+                id=secrets.token_hex(8), kind="dropped", time=time.time(), data={"session": session}
+            )
             try:
                 yield from self._append(id, newest, event, erase=True)
             except (VersionConflictError, SessionDeletedError):
@@ -294,7 +298,9 @@ class KeyRecords:
         try:
             secret = yield Wrap(self.keys, lambda: unwrap(record.key, record.wrapped, bound=bound))
         except EncryptionKeyError as error:
-            raise EncryptionKeyError(f"session {session!r}: {error}", session=session, key=record.key) from None
+            raise EncryptionKeyError(
+                f"session {session!r}: {error}", session=session, key=record.key
+            ) from None
         if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
             raise ConfigurationError(f"unwrap must return the {SECRET_BYTES} bytes of a secret")
         older = b""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from trimtab._shared.steps import Steps
@@ -121,9 +121,7 @@ class Rotation:
             newest = yield from self._newest(session)
             if newest is None or newest.incarnation != incarnation or newest.version <= at:
                 return rewritten, at
-            asked = LoadRequest(
-                session=session, after=at, limit=PAGE_EVENTS, incarnation=incarnation or None
-            )
+            asked = LoadRequest(session=session, after=at, limit=PAGE_EVENTS, incarnation=incarnation or None)
             page: list[Event] = yield Ask(self._store, "load", (asked,))
             old = [row for row in page if place_of(row, session) != record.place]
             if old:

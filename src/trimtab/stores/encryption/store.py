@@ -27,7 +27,7 @@ from trimtab.stores.base import (
 )
 from trimtab.stores.encryption.cipher import Place, SessionCipher, place_of
 from trimtab.stores.encryption.keys import Keys
-from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record, Wrap
+from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record
 from trimtab.stores.encryption.rotation import Rotation, RotationReceipt
 from trimtab.stores.rows import check_incarnation, check_session_name, conflict, same_event, to_rows
 from trimtab.stores.search import usable_terms
@@ -36,7 +36,7 @@ TURN = 50
 """So many events are encrypted or decrypted before other tasks of an event loop have their turn."""
 
 _ATTEMPTS = 20
-"""So often a call looks again which session has a name now, where it is deleted and begun anew all the time."""
+"""So often a call looks again which session has a name, while it is deleted and begun anew all the time."""
 
 _MOST_NAMES = 4_096
 
@@ -261,9 +261,7 @@ class EncryptedStore(ClosedStore):
             )
         return appended
 
-    def _append_with(
-        self, request: AppendRequest, record: Record, known: _Known | None
-    ) -> Steps[Appended]:
+    def _append_with(self, request: AppendRequest, record: Record, known: _Known | None) -> Steps[Appended]:
         cipher = yield from self._records.cipher(record, request.session)
         events = yield from in_turns(cipher.seal, request.numbered(), each=TURN)
         rewrites = yield from in_turns(cipher.seal, request.rewrites, each=TURN)
@@ -312,9 +310,7 @@ class EncryptedStore(ClosedStore):
                 records[place.key] = yield from self._records.read(place.key, session)
             record = records[place.key]
             ciphers[place] = yield from self._records.cipher(record, session, generation=place.generation)
-        return (
-            yield from in_turns(lambda row: ciphers[place_of(row, session)].unseal(row), rows, each=TURN)
-        )
+        return (yield from in_turns(lambda row: ciphers[place_of(row, session)].unseal(row), rows, each=TURN))
 
     def _search(self, request: SearchRequest) -> Steps[list[Event]]:
         check_session_name(request.session)

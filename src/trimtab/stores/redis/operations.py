@@ -211,9 +211,9 @@ return {'added', version + added, incarnation, index}
 """Check everything, then write everything: a script is not undone, so it may not fail in between.
 
 ARGV: expected version, events, rewrites; the incarnation that is meant (none: '') and one for a session that
-begins; version, incarnation and last rewrite that the rewritten rows were read at; id and row of each event; version,
-head and row of each rewrite, how many texts more that makes and how many characters; "+" or "-", version,
-term, span and posting of each term that a rewrite adds or removes, of what it removes the first two bytes.
+begins; version, incarnation and last rewrite that the rewritten rows were read at; id and row of each event;
+version, head and row of each rewrite, how many texts more that makes and how many characters; "+" or "-",
+version, term, span and posting of each term that a rewrite adds or removes, of what it removes the first two bytes.
 """
 
 LOAD = Script.of(
