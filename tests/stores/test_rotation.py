@@ -22,11 +22,11 @@ from trimtab.stores import (
     LoadRequest,
     MemoryStore,
     Retry,
+    RotationReceipt,
     SearchRequest,
     Store,
     encrypted,
 )
-from trimtab.stores.encryption import RotationReceipt
 
 FIRST, SECOND, THIRD = (word * 6 for word in (b"first ", b"second ", b"third "))
 OLD = KeyRing({"one": FIRST})
@@ -300,8 +300,8 @@ def test_files_are_cleaned_once_for_all_sessions() -> None:
 def test_a_session_of_trimtab_goes_on_over_a_rotation() -> None:
     """Its view, its log and what it recalls are the same."""
     inner = MemoryStore()
-    session = Session(60, store=encrypted(inner, BOTH), id="s")
-    old = Session(60, store=encrypted(inner, OLD), id="s")
+    session = Session(100, store=encrypted(inner, BOTH), id="s")
+    old = Session(100, store=encrypted(inner, OLD), id="s")
     for at in range(12):
         old.add({"role": "user", "content": f"The heron number {at} stands in the river."})
     view = old.messages()

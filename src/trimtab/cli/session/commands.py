@@ -112,7 +112,7 @@ def names_in(store: Store) -> list[str]:
     return [name for name in store.sessions() if not name.startswith(PREFIX)]
 
 
-def _encrypted(store: Store, place: str) -> EncryptedStore:
+def _with_ring(store: Store, place: str) -> EncryptedStore:
     """Make a store encrypted by the key ring at a place."""
     try:
         return encrypted(store, KeyRing.read(place))
@@ -131,7 +131,7 @@ def open_session_store(url: str, *, create: bool = False, keys: str | None = Non
     store = _store_of(url, create=create)
     place = keys_given() if keys is None else keys
     if place:
-        store = _encrypted(store, place)
+        store = _with_ring(store, place)
     try:
         yield store
     except MissingExtraError as error:

@@ -53,7 +53,7 @@ def aead(key: bytes, /) -> Aead:
 
 def unreadable() -> tuple[type[Exception], ...]:
     """Return the errors of what was encrypted with another key, or changed."""
-    return (_primitives("exceptions").InvalidTag, ValueError)
+    return (_primitives("exceptions").InvalidTag, ValueError, TypeError, AttributeError)
 
 
 def derive(secret: bytes, purpose: bytes, bound: bytes, /, *, salt: bytes | None = None) -> bytes:
@@ -120,7 +120,7 @@ class SessionCipher:
         body = row.body.encode("ascii")
         body = body.ljust(padded_size(len(body), BODY_STEP_BYTES))
         index = self._index(event)
-        bound = self._bound(event, index)
+        bound = self._place_bytes(event, index)
         # Made of what is encrypted, so that no two texts have one, whatever is forked, copied or restored.
         nonce = hmac.digest(self._nonces, hashlib.sha256(bound).digest() + body, "sha256")[:NONCE_BYTES]
         sealed = b64encode(nonce + self._body.encrypt(nonce, body, bound)).decode("ascii")
@@ -132,9 +132,9 @@ class SessionCipher:
         index = {key: row.data[key] for key in ("chars", "terms") if key in row.data}
         try:
             sealed = b64decode(row.data[SEALED], validate=True)
-            bound = self._bound(row, index)
+            bound = self._place_bytes(row, index)
             body = self._body.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], bound)
-        except (*unreadable(), TypeError, AttributeError):
+        except unreadable():
             raise CorruptSessionError(
                 f"session {self.session!r}: event {row.version} was changed after it was encrypted, or was"
                 " written for another place. Restore the store from a backup, or copy what is before it with"
@@ -171,7 +171,7 @@ class SessionCipher:
         )
         return f"0{found.hexdigest()}"
 
-    def _bound(self, event: Event, index: Mapping[str, Any]) -> bytes:
+    def _place_bytes(self, event: Event, index: Mapping[str, Any]) -> bytes:
         """Write down what belongs to an encrypted body and is not in it: any other is an error."""
         return bind(
             self.session,

@@ -142,7 +142,7 @@ class KeyRecords:
         """Make the key of a session that begins."""
         record = Record(id=secrets.token_hex(8), session=session, key=self.keys.current, wrapped=b"")
         secret = os.urandom(SECRET_BYTES)
-        record = replace(record, wrapped=(yield from self._wrapped(secret, record)))
+        record = replace(record, wrapped=(yield from self._wrap(secret, record)))
         yield from self._write(record, replaces=None)
         self._remember(record, [secret])
         return replace(record, version=1)
@@ -190,7 +190,7 @@ class KeyRecords:
         wanted = record.generation if generation is None else generation
         found = self._known.get(_known_by(record))
         if found is None:
-            found = yield from self._unwrapped(record, session)
+            found = yield from self._unwrap(record, session)
             self._remember(record, found)
         if not 1 <= wanted <= len(found):
             raise EncryptionKeyError(
@@ -211,7 +211,7 @@ class KeyRecords:
         new = replace(
             record,
             key=self.keys.current,
-            wrapped=(yield from self._wrapped(secret, record)),
+            wrapped=(yield from self._wrap(secret, record)),
             older=nonce + cipher.encrypt(nonce, b"".join(older), record.bound),
             generation=record.generation + 1,
             done=0,
@@ -286,13 +286,13 @@ class KeyRecords:
         )
         yield Ask(self.store, "append", (request,))
 
-    def _wrapped(self, secret: bytes, record: Record) -> Steps[bytes]:
+    def _wrap(self, secret: bytes, record: Record) -> Steps[bytes]:
         wrapped = yield Wrap(self.keys, lambda: self.keys.wrap(secret, bound=record.bound))
         if not isinstance(wrapped, bytes) or not wrapped or secret in wrapped:
             raise ConfigurationError("wrap must return the secret encrypted, as bytes", argument="wrap")
         return wrapped
 
-    def _unwrapped(self, record: Record, session: str) -> Steps[list[bytes]]:
+    def _unwrap(self, record: Record, session: str) -> Steps[list[bytes]]:
         """Unwrap the secrets of a session, the oldest first."""
         unwrap, bound = self.keys.unwrap, record.bound
         try:

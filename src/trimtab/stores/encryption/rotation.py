@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -96,15 +97,20 @@ class Rotation:
 
     def _rotate(self, session: str, newest: Event) -> Steps[tuple[bool, int]]:
         """Rotate one session; say whether it got a new key, and how many events were rewritten."""
-        record = yield from self._records.read(place_of(newest, session).key, session)
-        is_new = record.key != self._records.keys.current
-        if is_new:
-            record = yield from self._records.renew(record, session)
+        id, is_new = place_of(newest, session).key, False
+        record = yield from self._records.read(id, session)
+        while record.key != self._records.keys.current:
+            try:
+                record = yield from self._records.renew(record, session)
+                is_new = True
+            except VersionConflictError:  # somebody else rotates: the rows are done under what is there now
+                record = yield from self._records.read(id, session)
         if record.generation == 1:
             return False, 0  # there is no other secret
         rewritten, done = yield from self.rewrite(session, record, newest.incarnation, after=record.done)
         if rewritten or record.first < record.generation or done >= record.done + 10 * PAGE_EVENTS:
-            yield from self._records.finish(record, done=done)
+            with suppress(VersionConflictError):  # somebody else rotates, and will note it
+                yield from self._records.finish(record, done=done)
         return is_new, rewritten
 
     def rewrite(

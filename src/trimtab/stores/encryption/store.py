@@ -291,7 +291,7 @@ class EncryptedStore(ClosedStore):
         for _ in range(_ATTEMPTS):
             rows: list[Event] = yield Ask(self._store, "load", (request,))
             try:
-                return (yield from self._unsealed(rows, request.session))
+                return (yield from self._unseal(rows, request.session))
             except EncryptionKeyError:
                 # Perhaps the session was deleted between the two.
                 again: list[Event] = yield Ask(
@@ -301,7 +301,7 @@ class EncryptedStore(ClosedStore):
                     raise
         raise EncryptionKeyError(f"session {request.session!r} is deleted and begun anew all the time")
 
-    def _unsealed(self, rows: list[Event], session: str) -> Steps[list[Event]]:
+    def _unseal(self, rows: list[Event], session: str) -> Steps[list[Event]]:
         """Decrypt rows; which keys they need is looked up once for all of them."""
         ciphers: dict[Place, SessionCipher] = {}
         records: dict[str, Record] = {}
@@ -338,7 +338,7 @@ class EncryptedStore(ClosedStore):
             terms += cipher.hashes(usable_terms(request.terms))
         wanted = replace(request, terms=tuple(terms), incarnation=known.incarnation or None)
         found: list[Event] = yield Ask(self._store, "search", (wanted,))
-        events = yield from self._unsealed(found, request.session)
+        events = yield from self._unseal(found, request.session)
         return Found(events, since=found.since) if isinstance(found, Found) else events
 
     def _delete(self, session: str, incarnation: str | None) -> Steps[None]:
@@ -423,11 +423,11 @@ def _answer(ask: Any) -> Any:
 async def _aanswer(ask: Any) -> Any:
     if isinstance(ask, Ask):
         return await getattr(ask.store, f"a{ask.method}")(*ask.arguments, **ask.options)
-    found = ask.call() if not ask.keys.waits else await _called(ask.call)
+    found = ask.call() if not ask.keys.waits else await _call_in_thread(ask.call)
     return await found if inspect.isawaitable(found) else found
 
 
-async def _called(call: Callable[[], Any]) -> Any:
+async def _call_in_thread(call: Callable[[], Any]) -> Any:
     """Call in a thread: a function that asks a service waits for it."""
     import asyncio  # takes longer to import than all of trimtab.stores
 
