@@ -73,10 +73,6 @@ class Record:
     """The secrets before it, encrypted by a key derived from it: copies of old rows stay readable."""
     generation: int = 1
     """How many secrets there are."""
-    first: int = 1
-    """The oldest secret that rows may still be encrypted with."""
-    done: int = 0
-    """Up to this version every row is encrypted with the newest secret."""
     version: int = 0
     """Of the record in the store of keys."""
 
@@ -84,6 +80,10 @@ class Record:
     def place(self) -> Place:
         """What rows say that are written now."""
         return Place(self.id, self.generation)
+
+    def is_newer(self, place: Place, /) -> bool:
+        """Tell whether a row is to be encrypted anew: a slow rotation leaves those of faster ones alone."""
+        return place.key != self.id or place.generation < self.generation
 
     @property
     def bound(self) -> bytes:
@@ -98,8 +98,6 @@ class Record:
             "wrapped": _text(self.wrapped),
             "older": _text(self.older),
             "generation": self.generation,
-            "first": self.first,
-            "done": self.done,
         }
 
     @classmethod
@@ -118,8 +116,6 @@ class Record:
                 wrapped=b64decode(data["wrapped"], validate=True),
                 older=b64decode(data["older"], validate=True),
                 generation=int(data["generation"]),
-                first=int(data["first"]),
-                done=int(data["done"]),
                 version=event.version,
             )
         except (KeyError, TypeError, ValueError):
@@ -152,17 +148,9 @@ class KeyRecords:
 
         Raises:
             KeyDroppedError: It was dropped.
-            EncryptionKeyError: There is none in the store of keys.
+            EncryptionKeyError: There is none in the store of keys, or it is that of another session.
         """
-        newest = yield from self._newest(id)
-        if newest is None:
-            self._forget(id)
-            raise EncryptionKeyError(
-                f"session {session!r}: its key {id} is not in the store of keys. The session was deleted"
-                " meanwhile, or the key is lost or in another store: pass that one as key_store=, or restore"
-                " it from a backup",
-                session=session,
-            )
+        newest = yield from self._newest_of(id, session)
         if newest.kind == "dropped":
             self._forget(id)
             raise KeyDroppedError(
@@ -170,14 +158,7 @@ class KeyRecords:
                 " the session to remove its rows",
                 session=session,
             )
-        record = Record.of(id, newest)
-        if record.session != session:
-            raise EncryptionKeyError(
-                f"session {session!r}: its rows name a key of another session: they were copied by hand",
-                session=session,
-                key=record.key,
-            )
-        return record
+        return Record.of(id, newest)
 
     def cipher(
         self, record: Record, session: str, /, *, generation: int | None = None
@@ -214,25 +195,23 @@ class KeyRecords:
             wrapped=(yield from self._wrap(secret, record)),
             older=nonce + cipher.encrypt(nonce, b"".join(older), record.bound),
             generation=record.generation + 1,
-            done=0,
         )
         yield from self._write(new, replaces=record)
         self._forget(record.id)
         self._remember(new, [*older, secret])
         return replace(new, version=record.version + 1)
 
-    def finish(self, record: Record, /, *, done: int) -> Steps[Record]:
-        """Note that every row up to a version is encrypted with the newest secret."""
-        new = replace(record, first=record.generation, done=done)
-        yield from self._write(new, replaces=record)
-        return replace(new, version=record.version + 1)
-
     def drop(self, id: str, /, session: str) -> Steps[None]:
-        """Forget a key: the record says so from now on, and nothing is left of the secret."""
-        self._forget(id)
+        """Forget a key: the record says so from now on, and nothing is left of the secret.
+
+        Raises:
+            EncryptionKeyError: There is none in the store of keys, or it is that of another session.
+        """
         while True:
-            newest = yield from self._newest(id)
-            if newest is None or newest.kind == "dropped":
+            newest = yield from self._newest_of(id, session)
+            self._forget(id)
+            if newest.kind == "dropped":  # perhaps whoever did it was killed before the files were clean
+                yield from self.clean()
                 return
             event = Event(
                 id=secrets.token_hex(8), kind="dropped", time=time.time(), data={"session": session}
@@ -243,10 +222,39 @@ class KeyRecords:
                 continue  # it was renewed or removed meanwhile
             return
 
-    def remove(self, id: str, /) -> Steps[None]:
-        """Remove the record of a session that is deleted."""
-        self._forget(id)
-        yield Ask(self.store, "delete", (PREFIX + id,))
+    def remove(self, id: str, /, session: str) -> Steps[None]:
+        """Remove the record of a session that is deleted; one of another session stays."""
+        newest = yield from self._newest(id)
+        if newest is None or newest.data.get("session") == session:
+            self._forget(id)
+            yield Ask(self.store, "delete", (PREFIX + id,))
+
+    def clean(self, *more: Store) -> Steps[None]:
+        """Clean the files of the store of keys, and of others, of all that was rewritten."""
+        unused = f"{PREFIX}{secrets.token_hex(8)}"  # a deletion cleans, also that of a name nobody has
+        for store in (self.store, *(one for one in more if one is not self.store)):
+            yield Ask(store, "delete", (unused,))
+
+    def _newest_of(self, id: str, session: str) -> Steps[Event]:
+        """Read what counts of a session's record."""
+        newest = yield from self._newest(id)
+        if newest is None:
+            self._forget(id)
+            raise EncryptionKeyError(
+                f"session {session!r}: its key {id} is not in the store of keys. The session was deleted"
+                " meanwhile, or the key is lost or in another store: pass that one as key_store=, or restore"
+                " it from a backup",
+                session=session,
+            )
+        if newest.data.get("session", session) != session:
+            raise EncryptionKeyError(
+                f"session {session!r}: its rows name a key of another session: they were copied without"
+                " their keys, and cannot be read. Delete this session, and copy with copy_session(store,"
+                " store, …) where store is the encrypted(…) one",
+                session=session,
+                key=str(newest.data.get("key", "")),
+            )
+        return newest
 
     def _newest(self, id: str) -> Steps[Event | None]:
         rows: list[Event] = yield Ask(

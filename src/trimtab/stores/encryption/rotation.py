@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from trimtab._shared.steps import Steps
-from trimtab.errors import StoreError, VersionConflictError
+from trimtab.errors import KeyDroppedError, StoreError, VersionConflictError
 from trimtab.stores.base import AppendRequest, Event, LoadRequest, Store
 from trimtab.stores.encryption.cipher import place_of
-from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record
+from trimtab.stores.encryption.records import Ask, KeyRecords, Record
 
 PAGE_EVENTS = 200
 """So many events are encrypted anew in one step."""
@@ -30,6 +28,7 @@ class RotationReceipt:
         sessions: Number of sessions that were looked at.
         renewed: Number of these that got a new key.
         events: Number of events that were encrypted anew.
+        dropped: Number of sessions whose key was dropped: nobody can read them, with any key.
         left: By session, why it is not encrypted with the current key.
     """
 
@@ -41,6 +40,8 @@ class RotationReceipt:
     """Number of these that got a new key."""
     events: int = 0
     """Number of events that were encrypted anew."""
+    dropped: int = 0
+    """Number of sessions whose key was dropped: nobody can read them, with any key."""
     left: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """By session, why it is not encrypted with the current key."""
 
@@ -58,7 +59,7 @@ class Rotation:
 
     def run(self, names: Iterable[str], /) -> Steps[RotationReceipt]:
         """Rotate sessions; one that cannot be is told, and the others go on."""
-        looked, renewed, events = 0, 0, 0
+        looked, renewed, events, dropped = 0, 0, 0, 0
         left: dict[str, str] = {}
         for name in names:
             looked += 1
@@ -68,22 +69,22 @@ class Rotation:
                 if newest is None:
                     continue  # it was deleted meanwhile
                 is_new, rewritten = yield from self._rotate(name, newest)
+            except KeyDroppedError:
+                dropped += 1
+                continue
             except StoreError as error:
                 if newest is None or (yield from self._is_there(name, newest.incarnation)):
                     left[name] = str(error)
                 continue
             renewed, events = renewed + is_new, events + rewritten
-        if renewed or events:
-            # A name that nobody has: the files are cleaned of all that was rewritten.
-            unused = f"{PREFIX}{secrets.token_hex(8)}"
-            yield Ask(self._store, "delete", (unused,))
-            if self._records.store is not self._store:
-                yield Ask(self._records.store, "delete", (unused,))
+        # Always: a call before may have been killed between its last session and this.
+        yield from self._records.clean(self._store)
         return RotationReceipt(
             key=self._records.keys.current,
             sessions=looked,
             renewed=renewed,
             events=events,
+            dropped=dropped,
             left=MappingProxyType(left),
         )
 
@@ -107,29 +108,45 @@ class Rotation:
                 record = yield from self._records.read(id, session)
         if record.generation == 1:
             return False, 0  # there is no other secret
-        rewritten, done = yield from self.rewrite(session, record, newest.incarnation, after=record.done)
-        if rewritten or record.first < record.generation or done >= record.done + 10 * PAGE_EVENTS:
-            with suppress(VersionConflictError):  # somebody else rotates, and will note it
-                yield from self._records.finish(record, done=done)
+        rewritten, record = yield from self.rewrite(session, record, newest.incarnation, after=0, erase=False)
+        if record.key != self._records.keys.current:
+            raise VersionConflictError(
+                f"session {session!r}: another rotation gave it a new key meanwhile, wrapped by"
+                f" {record.key!r}: make the same key current everywhere, and repeat",
+                session=session,
+            )
         return is_new, rewritten
 
     def rewrite(
-        self, session: str, record: Record, incarnation: str, /, *, after: int
-    ) -> Steps[tuple[int, int]]:
-        """Encrypt what is behind a version with the newest secret.
+        self, session: str, record: Record, incarnation: str, /, *, after: int, erase: bool
+    ) -> Steps[tuple[int, Record]]:
+        """Encrypt what is behind a version with the newest secret; again if there is a newer one at the end.
+
+        Else who was slow would leave rows behind that are under the secret before it.
 
         Returns:
-            How many events, and up to which version all are.
+            How many events, and the record of that secret.
         """
+        rewritten = 0
+        while True:
+            rewritten += yield from self._rewrite(session, record, incarnation, after=after, erase=erase)
+            now = yield from self._records.read(record.id, session)
+            if now.generation == record.generation:
+                return rewritten, record
+            record = now
+
+    def _rewrite(
+        self, session: str, record: Record, incarnation: str, *, after: int, erase: bool
+    ) -> Steps[int]:
         rewritten, attempts = 0, 0
         at = after
         while True:
             newest = yield from self._newest(session)
             if newest is None or newest.incarnation != incarnation or newest.version <= at:
-                return rewritten, at
+                return rewritten
             asked = LoadRequest(session=session, after=at, limit=PAGE_EVENTS, incarnation=incarnation or None)
             page: list[Event] = yield Ask(self._store, "load", (asked,))
-            old = [row for row in page if place_of(row, session) != record.place]
+            old = [row for row in page if record.is_newer(place_of(row, session))]
             if old:
                 request = AppendRequest(
                     session=session,
@@ -137,7 +154,7 @@ class Rotation:
                     events=(),
                     rewrites=(yield from self._anew(old, record, session)),
                     incarnation=incarnation or None,
-                    erase=False,
+                    erase=erase,
                 )
                 try:
                     yield Ask(self._store, "append", (request,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -243,22 +244,27 @@ class EncryptedStore(ClosedStore):
             appended = yield from self._append_with(request, record, None)
         except (VersionConflictError, SessionDeletedError, ConfigurationError):
             # After any other error it may still be stored, and its rows then name the key.
-            yield from self._records.remove(record.id)
+            yield from self._records.remove(record.id, request.session)
             raise
         if appended.duplicate:  # perhaps of this very request, whose first answer was lost
             newest = yield from self._newest(request.session)
             if newest is not None and place_of(newest, request.session).key != record.id:
-                yield from self._records.remove(record.id)
+                yield from self._records.remove(record.id, request.session)
         return appended
 
     def _append_to(self, request: AppendRequest, known: _Known) -> Steps[Appended]:
         record = yield from self._records.read(known.key, request.session)
         appended = yield from self._append_with(request, record, known)
         now = yield from self._records.read(known.key, request.session)
-        if now.generation != record.generation:  # it was rotated meanwhile, perhaps before this was stored
-            yield from self._rotation().rewrite(
-                request.session, now, known.incarnation, after=request.expected_version
-            )
+        # It was rotated meanwhile, perhaps before this was stored; or an answer was lost, and that before it.
+        if now.generation > (1 if appended.duplicate else record.generation):
+            first = min([request.expected_version + 1, *(one.version for one in request.rewrites)])
+            # It is stored: if the new key is not in this ring, or others are always faster, the next
+            # rotation does it.
+            with suppress(EncryptionKeyError, VersionConflictError):
+                yield from self._rotation().rewrite(
+                    request.session, now, known.incarnation, after=first - 1, erase=True
+                )
         return appended
 
     def _append_with(self, request: AppendRequest, record: Record, known: _Known | None) -> Steps[Appended]:
@@ -301,10 +307,10 @@ class EncryptedStore(ClosedStore):
                     raise
         raise EncryptionKeyError(f"session {request.session!r} is deleted and begun anew all the time")
 
-    def _unseal(self, rows: list[Event], session: str) -> Steps[list[Event]]:
+    def _unseal(self, rows: list[Event], session: str, *known: Record) -> Steps[list[Event]]:
         """Decrypt rows; which keys they need is looked up once for all of them."""
         ciphers: dict[Place, SessionCipher] = {}
-        records: dict[str, Record] = {}
+        records = {record.id: record for record in known}
         for place in dict.fromkeys(place_of(row, session) for row in rows):
             if place.key not in records:
                 records[place.key] = yield from self._records.read(place.key, session)
@@ -332,13 +338,19 @@ class EncryptedStore(ClosedStore):
 
     def _search_in(self, request: SearchRequest, known: _Known) -> Steps[list[Event]]:
         record = yield from self._records.read(known.key, request.session)
-        terms: list[str] = []
-        for generation in range(record.first, record.generation + 1):
-            cipher = yield from self._records.cipher(record, request.session, generation=generation)
-            terms += cipher.hashes(usable_terms(request.terms))
-        wanted = replace(request, terms=tuple(terms), incarnation=known.incarnation or None)
-        found: list[Event] = yield Ask(self._store, "search", (wanted,))
-        events = yield from self._unseal(found, request.session)
+        while True:
+            terms: list[str] = []
+            # A row may be under any secret: its writer was killed before it could write it anew.
+            for generation in range(1, record.generation + 1):
+                cipher = yield from self._records.cipher(record, request.session, generation=generation)
+                terms += cipher.hashes(usable_terms(request.terms))
+            wanted = replace(request, terms=tuple(terms), incarnation=known.incarnation or None)
+            found: list[Event] = yield Ask(self._store, "search", (wanted,))
+            now = yield from self._records.read(known.key, request.session)
+            if now.generation == record.generation:
+                break
+            record = now  # rows may have been rewritten before they were searched
+        events = yield from self._unseal(found, request.session, now)
         return Found(events, since=found.since) if isinstance(found, Found) else events
 
     def _delete(self, session: str, incarnation: str | None) -> Steps[None]:
@@ -349,7 +361,7 @@ class EncryptedStore(ClosedStore):
             try:
                 row = yield from self._newest(session, newest_first=newest_first)
                 if row is not None and incarnation in (None, row.incarnation):
-                    yield from self._records.remove(place_of(row, session).key)
+                    yield from self._records.remove(place_of(row, session).key, session)
             except CorruptSessionError:
                 continue  # it is deleted all the same, by what another row says of its key
             break
