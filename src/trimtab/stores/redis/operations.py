@@ -198,7 +198,8 @@ for at = first_term, #ARGV, 5 do
   end
 end
 if rewritten > 0 then
-  redis.call('HSET', key, 'r', string.format('%.0f', math.max(version + added, tonumber(rewrite) + 1)))
+  local last = math.max(version + added, tonumber(rewrite) + 1)
+  redis.call('HSET', key, 'r', string.format('%.0f', last))
 end
 if not incarnation then
   incarnation = ARGV[5]
@@ -213,7 +214,8 @@ return {'added', version + added, incarnation, index}
 ARGV: expected version, events, rewrites; the incarnation that is meant (none: '') and one for a session that
 begins; version, incarnation and last rewrite that the rewritten rows were read at; id and row of each event;
 version, head and row of each rewrite, how many texts more that makes and how many characters; "+" or "-",
-version, term, span and posting of each term that a rewrite adds or removes, of what it removes the first two bytes.
+version, term, span and posting of each term that a rewrite adds or removes, of what it removes the first two
+bytes.
 """
 
 LOAD = Script.of(
