@@ -293,7 +293,7 @@ def test_files_are_cleaned_once_for_all_sessions() -> None:
     delete = inner.delete
     inner.delete = lambda name, **more: (calls.append(name), delete(name, **more))[1]  # type: ignore[method-assign]
     encrypted(inner, BOTH).rotate()
-    assert erased == [False] * 9
+    assert erased == [False] * 6
     assert len(calls) == 1
 
 

@@ -73,8 +73,8 @@ class AppendRequest:
     Args:
         session: Id of the session.
         expected_version: The version on which this is based.
-        events: The events to add; the store gives them the versions after the expected one, in order. None:
-            the request only rewrites, and the session keeps its version.
+        events: The events to add; the store gives them the versions after the expected one, in order. If
+            there are none, the request only rewrites, and the session keeps its version.
         rewrites: New data of stored events, by version; their id, kind and time do not change. For redaction
             and new keys only.
         incarnation: Which of the sessions with this name it is based on (its events say); None: the current
@@ -87,8 +87,8 @@ class AppendRequest:
     expected_version: int
     """The version on which this is based."""
     events: Sequence[Event]
-    """The events to add; the store gives them the versions after the expected one, in order. None: the
-    request only rewrites, and the session keeps its version.
+    """The events to add; the store gives them the versions after the expected one, in order. If there are
+    none, the request only rewrites, and the session keeps its version.
     """
     rewrites: Sequence[Event] = ()
     """New data of stored events, by version; their id, kind and time do not change. For redaction and new

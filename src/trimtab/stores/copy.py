@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_whole
 from trimtab._shared.steps import arun, run
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, EncryptionKeyError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, Store
 from trimtab.stores.rows import check_session_name
+from trimtab.stores.search import SEALED
 
 
 class _Ask(NamedTuple):
@@ -51,6 +52,7 @@ def copy_session(
     Raises:
         ConfigurationError: There is no such session, the target has other events, or it would keep text that
             the source encrypts.
+        EncryptionKeyError: The session is encrypted, and its store was given without its keys.
         SessionDeletedError: The session was deleted meanwhile.
         StoreError: As raised by the stores; repeat the call to continue.
     """
@@ -119,6 +121,7 @@ def _copy(
     while True:
         page: list[Event] = yield ask_page()
         mine = mine or _incarnation(page)
+        _check_readable(session, page)
         if not at and not page:  # perhaps there is none at all, and its name is misspelled
             first = yield _Ask(source, LoadRequest(session=session, limit=1))
             if not first:
@@ -145,6 +148,16 @@ def _copy(
         at += len(page)
         page = yield ask_page()
     return written
+
+
+def _check_readable(session: str, page: list[Event]) -> None:
+    """Refuse rows that were encrypted: they are bound to their session, and to its key."""
+    if any(SEALED in event.data for event in page):
+        raise EncryptionKeyError(
+            f"session {session!r} is encrypted, and nobody could read a copy of its rows: copy from"
+            " encrypted(store, keys)",
+            session=session,
+        )
 
 
 def _incarnation(page: list[Event]) -> str | None:

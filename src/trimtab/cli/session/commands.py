@@ -21,7 +21,14 @@ from trimtab.cli.options import keys_given, keys_option, output_option
 from trimtab.cli.output import Refused, in_options, json_text, usage
 from trimtab.cli.session.io import event_data, event_line, read_bytes, say_missing, write, write_lines
 from trimtab.counting import AdditiveCounter, CharCounter, EstimateCounter
-from trimtab.errors import ConfigurationError, ContextError, MissingExtraError, UnknownNameError
+from trimtab.errors import (
+    ConfigurationError,
+    ContextError,
+    CorruptSessionError,
+    EncryptionKeyError,
+    MissingExtraError,
+    UnknownNameError,
+)
 from trimtab.report.text import plain, plural
 from trimtab.session import Session
 from trimtab.session.options import other_form
@@ -519,7 +526,15 @@ def redact(one: Session, yes: bool, where: str | None, event_ids: tuple[str, ...
 def delete(url: str, name: str, output: str, yes: bool) -> None:
     """Remove a session and every byte of its text from the store."""
     with open_session_store(url) as store:
-        one = open_session(store, name)
+        try:
+            one = open_session(store, name)
+        except (CorruptSessionError, EncryptionKeyError) as error:
+            if isinstance(error, EncryptionKeyError) and not isinstance(store, EncryptedStore):
+                raise  # with its keys, which go as well
+            confirm(f"Delete {name!r}, which cannot be read ({error})?", yes=yes)
+            store.delete(name)
+            write({"deleted": name, "events": None}, lambda: f"{plain(name)}: deleted", output=output)
+            return
         events = one.version
         confirm(f"Delete {name!r} with {plural(events, 'event')}?", yes=yes)
         one.delete()

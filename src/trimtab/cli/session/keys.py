@@ -51,6 +51,8 @@ def rotate(url: str, output: str) -> None:
         "sessions": receipt.sessions,
         "renewed": receipt.renewed,
         "events": receipt.events,
+        "dropped": receipt.dropped,
+        "removed": receipt.removed,
         "left": dict(receipt.left),
     }
     write(found, text, output=output)

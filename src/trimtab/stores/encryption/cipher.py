@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -23,11 +24,13 @@ NONCE_BYTES = 12
 BODY_STEP_BYTES = 256
 """The least step of what is encrypted; of long texts it is an eighth of the length, or less."""
 
-TEXT_STEP_CHARS = 64
+TEXT_STEP_CHARS = 16
 """The least step of a text's length in the index."""
 
 TERM_STEP = 16
 """The least step of how many terms a text has in the index, and of how often it has them in all."""
+
+_PLACE = re.compile(r"([0-9a-f]{16})\.([1-9][0-9]{0,5})")
 
 _TERM_BYTES = 6
 """So many bytes of a keyed hash stand for a term: of 100,000 terms two meet in one of 50,000 sessions."""
@@ -85,16 +88,16 @@ class Place(NamedTuple):
 
 def place_of(row: Event, /, session: str) -> Place:
     """Read which keys a row needs; a row that was not encrypted is refused."""
-    key, _, generation = str(row.data.get("key", "")).partition(".")
-    if SEALED not in row.data or not key or not generation.isdecimal():
+    found = _PLACE.fullmatch(str(row.data.get("key", "")))
+    if SEALED not in row.data or found is None:
         raise CorruptSessionError(
-            f"session {session!r}: event {row.version} is not encrypted. A session is encrypted from its"
-            " first event on: open one that is not without keys, and copy it with copy_session(store,"
-            " encrypted(store, keys), id, to=…)",
+            f"session {session!r}: event {row.version} is not encrypted, or no longer says with which key. A"
+            " session is encrypted from its first event on: open one that is not without keys, and copy it"
+            " with copy_session(store, encrypted(store, keys), id, to=…)",
             session=session,
             version=row.version,
         )
-    return Place(key, int(generation))
+    return Place(found[1], int(found[2]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,12 @@ from typing import Any, NamedTuple
 from trimtab._shared.steps import Steps
 from trimtab.errors import (
     ConfigurationError,
+    ContextError,
     CorruptSessionError,
     EncryptionKeyError,
     KeyDroppedError,
     SessionDeletedError,
+    StoreUnavailableError,
     VersionConflictError,
 )
 from trimtab.stores.base import AppendRequest, Event, LoadRequest, Store
@@ -70,7 +72,9 @@ class Record:
     wrapped: bytes
     """The newest secret."""
     older: bytes = b""
-    """The secrets before it, encrypted by a key derived from it: copies of old rows stay readable."""
+    """The secrets before it, encrypted by a key derived from it: copies of old rows stay readable. It is not
+    empty for the first secret, too: no field of the record is changed without that being noticed.
+    """
     generation: int = 1
     """How many secrets there are."""
     version: int = 0
@@ -88,7 +92,7 @@ class Record:
     @property
     def bound(self) -> bytes:
         """What a wrapped secret belongs to."""
-        return bind(self.session, self.id)
+        return bind(self.session, self.id, self.key, self.generation)
 
     def to_data(self) -> dict[str, Any]:
         """Write it down."""
@@ -109,7 +113,7 @@ class Record:
         """
         data = event.data
         try:
-            return cls(
+            record = cls(
                 id=id,
                 session=str(data["session"]),
                 key=str(data["key"]),
@@ -118,12 +122,15 @@ class Record:
                 generation=int(data["generation"]),
                 version=event.version,
             )
+            if record.generation < 1:
+                raise ValueError
         except (KeyError, TypeError, ValueError):
             raise CorruptSessionError(
                 f"the key record {PREFIX}{id} cannot be read: it was changed. Restore it from a backup",
                 session=f"{PREFIX}{id}",
                 version=event.version,
             ) from None
+        return record
 
 
 class KeyRecords:
@@ -131,14 +138,14 @@ class KeyRecords:
 
     def __init__(self, store: Store, keys: Keys) -> None:
         self.store, self.keys = store, keys
-        self._known: dict[tuple[str, bytes], list[bytes]] = {}
-        """Secrets by the record's id and what is kept of them, the oldest first."""
+        self._known: dict[Record, list[bytes]] = {}
+        """Secrets by all of the record that is kept of them, the oldest first."""
 
     def make(self, session: str, /) -> Steps[Record]:
         """Make the key of a session that begins."""
         record = Record(id=secrets.token_hex(8), session=session, key=self.keys.current, wrapped=b"")
         secret = os.urandom(SECRET_BYTES)
-        record = replace(record, wrapped=(yield from self._wrap(secret, record)))
+        record = yield from self._wrap(secret, record, [])
         yield from self._write(record, replaces=None)
         self._remember(record, [secret])
         return replace(record, version=1)
@@ -169,10 +176,7 @@ class KeyRecords:
             EncryptionKeyError: The key that wrapped the secret is not there; the error names it.
         """
         wanted = record.generation if generation is None else generation
-        found = self._known.get(_known_by(record))
-        if found is None:
-            found = yield from self._unwrap(record, session)
-            self._remember(record, found)
+        found = yield from self._secrets(record, session)
         if not 1 <= wanted <= len(found):
             raise EncryptionKeyError(
                 f"session {session!r}: its key {record.id} has no generation {wanted}, only"
@@ -185,17 +189,10 @@ class KeyRecords:
 
     def renew(self, record: Record, session: str, /) -> Steps[Record]:
         """Give a session a new secret, wrapped by the current key; the older ones are wrapped with it."""
-        yield from self.cipher(record, session)  # unwraps them
-        older = self._known[_known_by(record)]
-        secret, nonce = os.urandom(SECRET_BYTES), os.urandom(NONCE_BYTES)
-        cipher = aead(derive(secret, b"older", record.bound))
-        new = replace(
-            record,
-            key=self.keys.current,
-            wrapped=(yield from self._wrap(secret, record)),
-            older=nonce + cipher.encrypt(nonce, b"".join(older), record.bound),
-            generation=record.generation + 1,
-        )
+        older = yield from self._secrets(record, session)
+        secret = os.urandom(SECRET_BYTES)
+        new = replace(record, key=self.keys.current, generation=record.generation + 1)
+        new = yield from self._wrap(secret, new, older)
         yield from self._write(new, replaces=record)
         self._forget(record.id)
         self._remember(new, [*older, secret])
@@ -294,35 +291,75 @@ class KeyRecords:
         )
         yield Ask(self.store, "append", (request,))
 
-    def _wrap(self, secret: bytes, record: Record) -> Steps[bytes]:
-        wrapped = yield Wrap(self.keys, lambda: self.keys.wrap(secret, bound=record.bound))
+    def _wrap(self, secret: bytes, record: Record, older: list[bytes]) -> Steps[Record]:
+        """Write a secret into a record, wrapped, and those before it."""
+        wrapped = yield from self._ask_keys(
+            lambda: self.keys.wrap(secret, bound=record.bound), "wrap", record
+        )
         if not isinstance(wrapped, bytes) or not wrapped or secret in wrapped:
             raise ConfigurationError("wrap must return the secret encrypted, as bytes", argument="wrap")
-        return wrapped
+        nonce = os.urandom(NONCE_BYTES)
+        cipher = aead(derive(secret, b"older", record.bound))
+        sealed = nonce + cipher.encrypt(nonce, b"".join(older), record.bound)
+        return replace(record, wrapped=wrapped, older=sealed)
+
+    def _ask_keys(
+        self, call: Callable[[], bytes | Awaitable[bytes]], name: str, record: Record
+    ) -> Steps[bytes]:
+        """Call the keys; what fails in a key service is told as an error of the store."""
+        try:
+            answer: bytes = yield Wrap(self.keys, call)
+        except EncryptionKeyError as error:
+            raise EncryptionKeyError(
+                f"session {record.session!r}: {error}", session=record.session, key=record.key
+            ) from None
+        except ContextError:
+            raise
+        except OSError as error:
+            raise StoreUnavailableError(
+                f"session {record.session!r}: the keys cannot be asked to {name} with {record.key!r:.200}:"
+                f" {type(error).__name__}. Ask again"
+            ) from error
+        except Exception as error:
+            raise EncryptionKeyError(
+                f"session {record.session!r}: the keys failed to {name} with {record.key!r:.200}:"
+                f" {type(error).__name__}. Look whether that key is there and may be used",
+                session=record.session,
+                key=record.key,
+            ) from error
+        return answer
+
+    def _secrets(self, record: Record, session: str) -> Steps[list[bytes]]:
+        """Return the secrets of a session, the oldest first; those used last are remembered."""
+        found = self._known.pop(_known_by(record), None)
+        if found is None:
+            found = yield from self._unwrap(record, session)
+        self._remember(record, found)
+        return found
 
     def _unwrap(self, record: Record, session: str) -> Steps[list[bytes]]:
         """Unwrap the secrets of a session, the oldest first."""
         unwrap, bound = self.keys.unwrap, record.bound
-        try:
-            secret = yield Wrap(self.keys, lambda: unwrap(record.key, record.wrapped, bound=bound))
-        except EncryptionKeyError as error:
-            raise EncryptionKeyError(
-                f"session {session!r}: {error}", session=session, key=record.key
-            ) from None
+        secret = yield from self._ask_keys(
+            lambda: unwrap(record.key, record.wrapped, bound=bound), "unwrap", record
+        )
         if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
-            raise ConfigurationError(f"unwrap must return the {SECRET_BYTES} bytes of a secret")
-        older = b""
-        if record.older:
-            cipher = aead(derive(secret, b"older", bound))
-            try:
-                older = cipher.decrypt(record.older[:NONCE_BYTES], record.older[NONCE_BYTES:], bound)
-            except unreadable():
-                raise EncryptionKeyError(
-                    f"session {session!r}: its key record was changed, or the key {record.key!r} is not the"
-                    " one it was wrapped with",
-                    session=session,
-                    key=record.key,
-                ) from None
+            raise EncryptionKeyError(
+                f"session {session!r}: unwrap must return the {SECRET_BYTES} bytes of the secret that was"
+                f" wrapped with {record.key!r:.200}",
+                session=session,
+                key=record.key,
+            )
+        cipher = aead(derive(secret, b"older", bound))
+        try:
+            older = cipher.decrypt(record.older[:NONCE_BYTES], record.older[NONCE_BYTES:], bound)
+        except unreadable():
+            raise EncryptionKeyError(
+                f"session {session!r}: its key record was changed, or the key {record.key!r:.200} is not the"
+                " one it was wrapped with",
+                session=session,
+                key=record.key,
+            ) from None
         return [*(older[at : at + SECRET_BYTES] for at in range(0, len(older), SECRET_BYTES)), secret]
 
     def _remember(self, record: Record, found: list[bytes]) -> None:
@@ -331,12 +368,12 @@ class KeyRecords:
         self._known[_known_by(record)] = found
 
     def _forget(self, id: str) -> None:
-        for known in [one for one in list(self._known) if one[0] == id]:
+        for known in [one for one in list(self._known) if one.id == id]:
             self._known.pop(known, None)
 
 
-def _known_by(record: Record) -> tuple[str, bytes]:
-    return record.id, record.wrapped
+def _known_by(record: Record) -> Record:
+    return replace(record, version=0)
 
 
 def _text(data: bytes) -> str:

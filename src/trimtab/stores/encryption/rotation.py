@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -10,10 +12,13 @@ from trimtab._shared.steps import Steps
 from trimtab.errors import KeyDroppedError, StoreError, VersionConflictError
 from trimtab.stores.base import AppendRequest, Event, LoadRequest, Store
 from trimtab.stores.encryption.cipher import place_of
-from trimtab.stores.encryption.records import Ask, KeyRecords, Record
+from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record
 
 PAGE_EVENTS = 200
 """So many events are encrypted anew in one step."""
+
+_ORPHAN_SECONDS = 86_400
+"""So old is the key of a session that was not begun by then, and never will be."""
 
 _ATTEMPTS = 100
 """So often a page is tried again that other writers came before; each time it is one event longer."""
@@ -29,6 +34,7 @@ class RotationReceipt:
         renewed: Number of these that got a new key.
         events: Number of events that were encrypted anew.
         dropped: Number of sessions whose key was dropped: nobody can read them, with any key.
+        removed: Number of keys that were removed, since no session has them.
         left: By session, why it is not encrypted with the current key.
     """
 
@@ -42,6 +48,8 @@ class RotationReceipt:
     """Number of events that were encrypted anew."""
     dropped: int = 0
     """Number of sessions whose key was dropped: nobody can read them, with any key."""
+    removed: int = 0
+    """Number of keys that were removed, since no session has them."""
     left: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """By session, why it is not encrypted with the current key."""
 
@@ -56,6 +64,8 @@ class Rotation:
 
     def __init__(self, store: Store, records: KeyRecords) -> None:
         self._store, self._records = store, records
+        self._seen: set[str] = set()
+        """Ids of the key records of the sessions that were looked at."""
 
     def run(self, names: Iterable[str], /) -> Steps[RotationReceipt]:
         """Rotate sessions; one that cannot be is told, and the others go on."""
@@ -77,6 +87,7 @@ class Rotation:
                     left[name] = str(error)
                 continue
             renewed, events = renewed + is_new, events + rewritten
+        removed = yield from self._remove_orphans()
         # Always: a call before may have been killed between its last session and this.
         yield from self._records.clean(self._store)
         return RotationReceipt(
@@ -85,6 +96,7 @@ class Rotation:
             renewed=renewed,
             events=events,
             dropped=dropped,
+            removed=removed,
             left=MappingProxyType(left),
         )
 
@@ -99,6 +111,7 @@ class Rotation:
     def _rotate(self, session: str, newest: Event) -> Steps[tuple[bool, int]]:
         """Rotate one session; say whether it got a new key, and how many events were rewritten."""
         id, is_new = place_of(newest, session).key, False
+        self._seen.add(id)
         record = yield from self._records.read(id, session)
         while record.key != self._records.keys.current:
             try:
@@ -106,6 +119,7 @@ class Rotation:
                 is_new = True
             except VersionConflictError:  # somebody else rotates: the rows are done under what is there now
                 record = yield from self._records.read(id, session)
+        yield from self._records.cipher(record, session)  # that it is wrapped by this key is not only said
         if record.generation == 1:
             return False, 0  # there is no other secret
         rewritten, record = yield from self.rewrite(session, record, newest.incarnation, after=0, erase=False)
@@ -175,8 +189,37 @@ class Rotation:
             made.append(new.seal(old.unseal(row)))
         return made
 
-    def _newest(self, session: str) -> Steps[Event | None]:
-        rows: list[Event] = yield Ask(
-            self._store, "load", (LoadRequest(session=session, limit=1, newest_first=True),)
-        )
+    def _remove_orphans(self) -> Steps[int]:
+        """Remove the keys of sessions that were never begun, or not deleted by this store.
+
+        A store of keys of its own may be that of other stores, too: nothing is removed there.
+        """
+        removed = 0
+        if self._records.store is not self._store:
+            return removed
+        names: list[str] = yield Ask(self._store, "sessions", ())
+        for name in names:
+            id = name.removeprefix(PREFIX)
+            if id == name or id in self._seen:
+                continue
+            with suppress(StoreError):  # what cannot be read is not removed
+                record = yield from self._newest(name)
+                if record is not None and record.time < time.time() - _ORPHAN_SECONDS:
+                    session = str(record.data.get("session", ""))
+                    if session and not (yield from self._has_key(session, id)):
+                        yield from self._records.remove(id, session)
+                        removed += 1
+        return removed
+
+    def _has_key(self, session: str, id: str) -> Steps[bool]:
+        """Tell whether a session is there whose first or last event says that it has a key."""
+        for newest_first in (True, False):
+            row = yield from self._newest(session, newest_first=newest_first)
+            if row is not None and place_of(row, session).key == id:
+                return True
+        return False
+
+    def _newest(self, session: str, *, newest_first: bool = True) -> Steps[Event | None]:
+        request = LoadRequest(session=session, limit=1, newest_first=newest_first)
+        rows: list[Event] = yield Ask(self._store, "load", (request,))
         return rows[0] if rows else None

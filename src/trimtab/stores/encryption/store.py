@@ -14,6 +14,7 @@ from trimtab.errors import (
     CorruptSessionError,
     EncryptionKeyError,
     SessionDeletedError,
+    StoreError,
     VersionConflictError,
 )
 from trimtab.stores.base import (
@@ -259,9 +260,8 @@ class EncryptedStore(ClosedStore):
         # It was rotated meanwhile, perhaps before this was stored; or an answer was lost, and that before it.
         if now.generation > (1 if appended.duplicate else record.generation):
             first = min([request.expected_version + 1, *(one.version for one in request.rewrites)])
-            # It is stored: if the new key is not in this ring, or others are always faster, the next
-            # rotation does it.
-            with suppress(EncryptionKeyError, VersionConflictError):
+            # It is stored, whatever fails here; the next rotation does it then.
+            with suppress(StoreError):
                 yield from self._rotation().rewrite(
                     request.session, now, known.incarnation, after=first - 1, erase=True
                 )
@@ -357,24 +357,34 @@ class EncryptedStore(ClosedStore):
         check_session_name(session)
         _check_name(session)
         self._names.pop(session, None)
-        for newest_first in (True, False):
-            try:
-                row = yield from self._newest(session, newest_first=newest_first)
-                if row is not None and incarnation in (None, row.incarnation):
-                    yield from self._records.remove(place_of(row, session).key, session)
-            except CorruptSessionError:
-                continue  # it is deleted all the same, by what another row says of its key
-            break
+        with suppress(CorruptSessionError):  # it is deleted all the same
+            key = yield from self._key_of(session, incarnation)
+            if key is not None:
+                yield from self._records.remove(key, session)
         yield Ask(self._store, "delete", (session,), {"incarnation": incarnation})
 
     def _drop_key(self, session: str, incarnation: str | None) -> Steps[None]:
         check_session_name(session)
         _check_name(session)
-        known = yield from self._known_of(session, incarnation, fresh=True)
-        if known is None:
+        key = yield from self._key_of(session, incarnation)
+        if key is None:
             check_incarnation(session, incarnation, None)
             raise ConfigurationError(f"there is no session {session!r} whose key could be dropped")
-        yield from self._records.drop(known.key, session)
+        yield from self._records.drop(key, session)
+
+    def _key_of(self, session: str, incarnation: str | None) -> Steps[str | None]:
+        """Find the id of a session's key, by its oldest row if the newest was damaged; None: no session."""
+        for newest_first in (True, False):
+            try:
+                row = yield from self._newest(session, newest_first=newest_first)
+                if row is None:
+                    return None
+                check_incarnation(session, incarnation, row.incarnation)
+                return place_of(row, session).key
+            except CorruptSessionError:
+                if not newest_first:
+                    raise
+        return None
 
     def _rotate(self) -> Steps[RotationReceipt]:
         names: list[str] = yield Ask(self._store, "sessions", ())
