@@ -216,10 +216,11 @@ def test_who_drops_a_key_forgets_one_session() -> None:
 
 
 def test_nothing_of_a_key_remains_that_was_dropped(tmp_path: Path) -> None:
-    """In the file, after the store was closed; nor of the key of a session that was deleted."""
+    """In the file and beside it; nor of the key of a session that was deleted, or rotated."""
     path = tmp_path / "chats.db"
     store = encrypted(SQLiteStore(path), RING)
-    for session, end in (("a", store.drop_key), ("b", store.delete)):
+    both = encrypted(SQLiteStore(path), BOTH)
+    for session, end in (("a", store.drop_key), ("b", store.delete), ("c", lambda _: both.rotate())):
         add(store, 0, session=session)
         with closing(sqlite3.connect(path)) as connection:
             sql = "SELECT body FROM trimtab_events WHERE kind = 'key' AND body LIKE ?"
@@ -228,6 +229,7 @@ def test_nothing_of_a_key_remains_that_was_dropped(tmp_path: Path) -> None:
         assert any(wrapped in one.read_bytes() for one in tmp_path.iterdir())
         end(session)
         assert not any(wrapped in one.read_bytes() for one in tmp_path.iterdir())
+    both.close()
     store.close()
 
 
