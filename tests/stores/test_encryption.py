@@ -6,6 +6,7 @@ import asyncio
 import json
 import pickle
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -22,6 +23,7 @@ from trimtab.errors import (
     CorruptSessionError,
     EncryptionKeyError,
     KeyDroppedError,
+    MissingExtraError,
     SessionDeletedError,
 )
 from trimtab.relevance import question_terms
@@ -415,6 +417,13 @@ def test_a_key_ring_is_read_from_a_file_or_a_variable(
     (tmp_path / "keys").write_bytes(b"\xff")
     with pytest.raises(ConfigurationError, match="is not text in UTF-8"):
         KeyRing.read(f"file:{tmp_path / 'keys'}")
+
+
+def test_the_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the store is made, not at its first use."""
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'trimtab\[encrypt\]'"):
+        encrypted(MemoryStore(), RING)
 
 
 def test_neither_keys_nor_a_store_can_be_copied() -> None:

@@ -319,7 +319,7 @@ class KeyRecords:
 
     def _remember(self, record: Record, found: list[bytes]) -> None:
         while len(self._known) >= _MOST_SECRETS:
-            self._known.pop(next(iter(self._known)), None)
+            self._known.popitem()
         self._known[_known_by(record)] = found
 
     def _forget(self, id: str) -> None:

@@ -25,7 +25,7 @@ from trimtab.stores.base import (
     SearchRequest,
     Store,
 )
-from trimtab.stores.encryption.cipher import Place, SessionCipher, place_of
+from trimtab.stores.encryption.cipher import Place, SessionCipher, place_of, unreadable
 from trimtab.stores.encryption.keys import Keys
 from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record
 from trimtab.stores.encryption.rotation import Rotation, RotationReceipt
@@ -90,6 +90,7 @@ class EncryptedStore(ClosedStore):
             raise ConfigurationError(
                 f"keys must be a KeyRing or KmsKeys, not {type(keys).__name__}", argument="keys"
             )
+        unreadable()  # what is missing is told here
         self._store = store
         self._records = KeyRecords(store if key_store is None else key_store, keys)
         self._names: dict[str, _Known] = {}
@@ -256,9 +257,8 @@ class EncryptedStore(ClosedStore):
         appended = yield from self._append_with(request, record, known)
         now = yield from self._records.read(known.key, request.session)
         if now.generation != record.generation:  # it was rotated meanwhile, perhaps before this was stored
-            yield from self._rotation().rewrite(
-                request.session, now, known.incarnation, after=request.expected_version
-            )
+            before = min((one.version for one in request.rewrites), default=request.expected_version + 1)
+            yield from self._rotation().rewrite(request.session, now, known.incarnation, after=before - 1)
         return appended
 
     def _append_with(self, request: AppendRequest, record: Record, known: _Known | None) -> Steps[Appended]:
@@ -387,7 +387,7 @@ class EncryptedStore(ClosedStore):
                 return None
             known = _Known(newest.incarnation, place_of(newest, session).key)
             while len(self._names) >= _MOST_NAMES:
-                self._names.pop(next(iter(self._names)), None)
+                self._names.popitem()
             self._names[session] = known
         if incarnation is not None and incarnation != known.incarnation:
             self._names.pop(session, None)
