@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests import servers
+from tests.stores.writer import KEYS
 from trimtab.relevance import text_terms
 from trimtab.stores import (
     Event,
-    KeyRing,
     MemoryStore,
     PostgresStore,
     RedisStore,
@@ -174,10 +174,6 @@ def redis(_folder: Path) -> Iterator[Place]:
         client.flushdb()
 
 
-KEYS = KeyRing({"first": b"only tests have this key " * 2})
-"""The keys of encrypted places; no test needs others in its place."""
-
-
 def encrypted_in(maker: Maker) -> Maker:
     """Make a maker of places whose sessions are encrypted."""
 
@@ -188,7 +184,7 @@ def encrypted_in(maker: Maker) -> Maker:
                 place,
                 name=f"{place.name}-encrypted",
                 make=lambda make=make: encrypted(make(), KEYS),
-                url=None,
+                url=place.url and f"encrypted+{place.url}",
                 whole=lambda text: text.ljust(-(-len(text) // 64) * 64),
             )
 

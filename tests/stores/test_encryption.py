@@ -6,6 +6,7 @@ import asyncio
 import json
 import pickle
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -22,6 +23,7 @@ from trimtab.errors import (
     CorruptSessionError,
     EncryptionKeyError,
     KeyDroppedError,
+    MissingExtraError,
     SessionDeletedError,
 )
 from trimtab.relevance import question_terms
@@ -90,7 +92,7 @@ def test_sizes_are_those_of_a_step(words: int) -> None:
     inner = MemoryStore()
     add(encrypted(inner, RING), 0, [event(" ".join(f"word{at % 9}x{at}" for at in range(words)))])
     data = _rows(inner)[0].data
-    assert data["chars"] % 64 == len(data["terms"]) % 16 == sum(data["terms"].values()) % 16 == 0
+    assert data["chars"] % 16 == len(data["terms"]) % 16 == sum(data["terms"].values()) % 16 == 0
     short, long = MemoryStore(), MemoryStore()
     add(encrypted(short, RING), 0, [event("no", id="e")])
     add(encrypted(long, RING), 0, [event("not at all", id="e")])
@@ -111,7 +113,7 @@ def _edit(key: str, change: Callable[[Any], Any]) -> Callable[[list[Event]], Eve
         pytest.param(_edit("trimtab.sealed", lambda text: None), id="no text"),
         pytest.param(_edit("terms", lambda terms: dict(list(terms.items())[1:])), id="a term less"),
         pytest.param(_edit("terms", lambda terms: 5), id="no terms"),
-        pytest.param(_edit("chars", lambda chars: chars + 64), id="length"),
+        pytest.param(_edit("chars", lambda chars: chars + 16), id="length"),
         pytest.param(lambda rows: replace(rows[1], data={"message": {"content": "in plain"}}), id="plain"),
     ],
 )
@@ -216,10 +218,11 @@ def test_who_drops_a_key_forgets_one_session() -> None:
 
 
 def test_nothing_of_a_key_remains_that_was_dropped(tmp_path: Path) -> None:
-    """In the file, after the store was closed; nor of the key of a session that was deleted."""
+    """In the file and beside it; nor of the key of a session that was deleted, or rotated."""
     path = tmp_path / "chats.db"
     store = encrypted(SQLiteStore(path), RING)
-    for session, end in (("a", store.drop_key), ("b", store.delete)):
+    both = encrypted(SQLiteStore(path), BOTH)
+    for session, end in (("a", store.drop_key), ("b", store.delete), ("c", lambda _: both.rotate())):
         add(store, 0, session=session)
         with closing(sqlite3.connect(path)) as connection:
             sql = "SELECT body FROM trimtab_events WHERE kind = 'key' AND body LIKE ?"
@@ -228,6 +231,7 @@ def test_nothing_of_a_key_remains_that_was_dropped(tmp_path: Path) -> None:
         assert any(wrapped in one.read_bytes() for one in tmp_path.iterdir())
         end(session)
         assert not any(wrapped in one.read_bytes() for one in tmp_path.iterdir())
+    both.close()
     store.close()
 
 
@@ -413,6 +417,13 @@ def test_a_key_ring_is_read_from_a_file_or_a_variable(
     (tmp_path / "keys").write_bytes(b"\xff")
     with pytest.raises(ConfigurationError, match="is not text in UTF-8"):
         KeyRing.read(f"file:{tmp_path / 'keys'}")
+
+
+def test_the_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the store is made, not at its first use."""
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'trimtab\[encrypt\]'"):
+        encrypted(MemoryStore(), RING)
 
 
 def test_neither_keys_nor_a_store_can_be_copied() -> None:

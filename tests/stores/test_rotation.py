@@ -188,6 +188,24 @@ def test_a_writer_goes_on_and_ends_under_the_new_key() -> None:
     assert _search(new, "s", "meanwhile") == ["meanwhile"]
 
 
+def test_a_redaction_that_is_underway_ends_under_the_new_key() -> None:
+    """What it overwrites is older than what it adds."""
+    inner = Killer()
+    _fill(inner, "s")
+    writer = encrypted(inner, BOTH)
+    stored = load(writer, limit=1)[0]
+
+    def turn(request: AppendRequest) -> None:
+        inner.before = lambda request: None
+        assert encrypted(inner, BOTH).rotate().complete
+
+    inner.before = turn
+    new = replace(stored, data={"message": {"content": "redacted"}})
+    writer.append(AppendRequest(session="s", expected_version=3, events=[event("done")], rewrites=[new]))
+    assert {row.data["key"].partition(".")[2] for row in load(inner)} == {"2"}
+    assert contents(load(encrypted(inner, NEW))) == ["redacted", "heron 1 of s", "heron 2 of s", "done"]
+
+
 def test_a_redaction_beside_a_rotation_stays() -> None:
     """The rotation read the text before, and writes it after: it is refused, and reads again."""
     inner = Killer()

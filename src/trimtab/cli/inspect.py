@@ -192,7 +192,7 @@ def _sessions(store: Store, url: str, given: Mapping[str, Any], words: Sequence[
     room = import_module("trimtab.inspector")
 
     def items() -> list[Any]:
-        return [room.Item(name=name) for name in store.sessions()]
+        return [room.Item(name=name) for name in names_in(store)]
 
     def describe(item: Any) -> Any:
         return _session_item(room, store, item.name)

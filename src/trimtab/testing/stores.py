@@ -263,6 +263,10 @@ class _Check:
         self.store.append(request)
         claim = "asked again later, it does not undo a newer one"
         self.equal("rewrites", self.load(session)[1], newer, claim)
+        alone = append_request(session, 6, [], rewrites=[new])
+        self.refuse(replace(alone, expected_version=5), VersionConflictError, "rewrites")
+        self.equal("rewrites", self.store.append(alone)[:2], (6, False), "a rewrite alone keeps the version")
+        self.equal("rewrites", self.load(session)[:4], expected, "a rewrite may come alone")
 
     def check_paging(self) -> None:
         session = self.fill_session(7)
@@ -547,6 +551,11 @@ def _check_growth(check: _Check, session: str, before: int) -> None:
     check.store.append(append_request(session, version, [note()], rewrites=[new]))
     check.search(session, "stands", [])
     check.search(session, "withdrawn", [before + _APART])
+    for word, gone in (("once", "withdrawn"), ("twice", "once")):
+        new = replace(stored, data={"message": {"role": "user", "content": word}})
+        check.store.append(append_request(session, version + 1, [], rewrites=[new]))
+        check.search(session, gone, [])
+        check.search(session, word, [before + _APART])
     check.search(session, "heron", [version, before + 2 * _APART, before + 3 * _APART])
 
 

@@ -140,6 +140,11 @@ def open_session_store(url: str, *, create: bool = False, keys: str | None = Non
     if place:
         store = _with_ring(store, place)
     try:
+        if create and place is None and any(name.startswith(PREFIX) for name in store.sessions()):
+            raise Refused(
+                "the sessions of this store are encrypted: pass --keys PLACE, or --keys '' to begin one in"
+                " plain text"
+            )
         yield store
     except MissingExtraError as error:
         raise Refused(mask(in_options(error), url)) from None

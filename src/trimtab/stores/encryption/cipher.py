@@ -92,8 +92,8 @@ def place_of(row: Event, /, session: str) -> Place:
     if SEALED not in row.data or found is None:
         raise CorruptSessionError(
             f"session {session!r}: event {row.version} is not encrypted, or no longer says with which key. A"
-            " session is encrypted from its first event on: open one that is not without keys, and copy it"
-            " with copy_session(store, encrypted(store, keys), id, to=…)",
+            " session is encrypted from its first event on: open one that is not without keys, copy it"
+            " with copy_session(store, encrypted(store, keys), id, to=…), and delete it",
             session=session,
             version=row.version,
         )

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from trimtab.errors import ConfigurationError, CopyError, EncryptionKeyError
 from trimtab.stores.encryption.cipher import NONCE_BYTES, aead, derive, unreadable
@@ -81,6 +81,11 @@ class KeyRing(Keys):
     """
 
     def __init__(self, secrets: Mapping[str, bytes | str], /, *, current: str | None = None) -> None:
+        if not isinstance(secrets, Mapping):  # it may be a secret, and is not shown
+            raise ConfigurationError(
+                f"secrets must be a mapping of ids to secrets, not {type(secrets).__name__}",
+                argument="secrets",
+            )
         self._secrets = {_check_id(key): _secret_of(key, secret) for key, secret in secrets.items()}
         if not self._secrets:
             raise ConfigurationError("a key ring needs at least one secret, by its id", argument="secrets")
@@ -239,6 +244,11 @@ class KmsKeys(Keys):
         return f"KmsKeys(current={self._current!r})"
 
 
+def as_bytes(found: Any, /) -> Any:
+    """Make bytes of what is like them, as some clients answer."""
+    return bytes(found) if isinstance(found, bytearray | memoryview) else found
+
+
 def _check_id(key: object) -> str:
     if not isinstance(key, str) or _ID.fullmatch(key) is None:
         raise ConfigurationError(
@@ -250,7 +260,7 @@ def _check_id(key: object) -> str:
 def _secret_of(key: str, secret: object) -> bytes:
     """Read a secret; no error shows any of it."""
     try:
-        found = b64decode(secret, validate=True) if isinstance(secret, str) else secret
+        found = b64decode(secret, validate=True) if isinstance(secret, str) else as_bytes(secret)
     except ValueError:
         raise ConfigurationError(f"key {key!r} is not base64", argument="secrets") from None
     if not isinstance(found, bytes) or len(found) < SECRET_BYTES:

@@ -36,7 +36,7 @@ from trimtab.stores.encryption.cipher import (
     derive,
     unreadable,
 )
-from trimtab.stores.encryption.keys import SECRET_BYTES, Keys
+from trimtab.stores.encryption.keys import SECRET_BYTES, Keys, as_bytes
 
 PREFIX = "trimtab:key:"
 """Names of sessions that begin so are taken by key records."""
@@ -308,7 +308,7 @@ class KeyRecords:
     ) -> Steps[bytes]:
         """Call the keys; what fails in a key service is told as an error of the store."""
         try:
-            answer: bytes = yield Wrap(self.keys, call)
+            answer: bytes = as_bytes((yield Wrap(self.keys, call)))
         except EncryptionKeyError as error:
             raise EncryptionKeyError(
                 f"session {record.session!r}: {error}", session=record.session, key=record.key
@@ -364,7 +364,7 @@ class KeyRecords:
 
     def _remember(self, record: Record, found: list[bytes]) -> None:
         while len(self._known) >= _MOST_SECRETS:
-            self._known.pop(next(iter(self._known)), None)
+            self._known.pop(next(iter(tuple(self._known))), None)
         self._known[_known_by(record)] = found
 
     def _forget(self, id: str) -> None:

@@ -27,7 +27,7 @@ from trimtab.stores.base import (
     SearchRequest,
     Store,
 )
-from trimtab.stores.encryption.cipher import Place, SessionCipher, place_of
+from trimtab.stores.encryption.cipher import Place, SessionCipher, place_of, unreadable
 from trimtab.stores.encryption.keys import Keys
 from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record
 from trimtab.stores.encryption.rotation import Rotation, RotationReceipt
@@ -92,6 +92,7 @@ class EncryptedStore(ClosedStore):
             raise ConfigurationError(
                 f"keys must be a KeyRing or KmsKeys, not {type(keys).__name__}", argument="keys"
             )
+        unreadable()  # what is missing is told here
         self._store = store
         self._records = KeyRecords(store if key_store is None else key_store, keys)
         self._names: dict[str, _Known] = {}
@@ -259,7 +260,7 @@ class EncryptedStore(ClosedStore):
         now = yield from self._records.read(known.key, request.session)
         # It was rotated meanwhile, perhaps before this was stored; or an answer was lost, and that before it.
         if now.generation > (1 if appended.duplicate else record.generation):
-            first = min([request.expected_version + 1, *(one.version for one in request.rewrites)])
+            first = min((one.version for one in request.rewrites), default=request.expected_version + 1)
             # It is stored, whatever fails here; the next rotation does it then.
             with suppress(StoreError):
                 yield from self._rotation().rewrite(
@@ -357,34 +358,44 @@ class EncryptedStore(ClosedStore):
         check_session_name(session)
         _check_name(session)
         self._names.pop(session, None)
-        with suppress(CorruptSessionError):  # it is deleted all the same
-            key = yield from self._key_of(session, incarnation)
-            if key is not None:
-                yield from self._records.remove(key, session)
-        yield Ask(self._store, "delete", (session,), {"incarnation": incarnation})
+        for _ in range(_ATTEMPTS):
+            row: Event | None = None
+            with suppress(CorruptSessionError):  # it is deleted all the same
+                row = yield from self._row_with_key(session)
+            if row is not None:
+                check_incarnation(session, incarnation, row.incarnation)
+                yield from self._records.remove(place_of(row, session).key, session)
+            # Which session was read, so that the next of its name does not lose its rows, and keep its key.
+            which = incarnation if row is None else row.incarnation or None
+            try:
+                yield Ask(self._store, "delete", (session,), {"incarnation": which})
+            except SessionDeletedError:
+                if incarnation is not None:
+                    raise
+                continue
+            return
+        raise SessionDeletedError(f"session {session!r} is deleted and begun anew all the time")
 
     def _drop_key(self, session: str, incarnation: str | None) -> Steps[None]:
         check_session_name(session)
         _check_name(session)
-        key = yield from self._key_of(session, incarnation)
-        if key is None:
-            check_incarnation(session, incarnation, None)
+        row = yield from self._row_with_key(session)
+        check_incarnation(session, incarnation, None if row is None else row.incarnation)
+        if row is None:
             raise ConfigurationError(f"there is no session {session!r} whose key could be dropped")
-        yield from self._records.drop(key, session)
+        yield from self._records.drop(place_of(row, session).key, session)
 
-    def _key_of(self, session: str, incarnation: str | None) -> Steps[str | None]:
-        """Find the id of a session's key, by its oldest row if the newest was damaged; None: no session."""
-        for newest_first in (True, False):
-            try:
-                row = yield from self._newest(session, newest_first=newest_first)
-                if row is None:
-                    return None
-                check_incarnation(session, incarnation, row.incarnation)
-                return place_of(row, session).key
-            except CorruptSessionError:
-                if not newest_first:
-                    raise
-        return None
+    def _row_with_key(self, session: str) -> Steps[Event | None]:
+        """Read a row that says which key a session has: the oldest if the newest was damaged."""
+        try:
+            row = yield from self._newest(session)
+            if row is not None:
+                place_of(row, session)
+        except CorruptSessionError:
+            row = yield from self._newest(session, newest_first=False)
+            if row is not None:
+                place_of(row, session)
+        return row
 
     def _rotate(self) -> Steps[RotationReceipt]:
         names: list[str] = yield Ask(self._store, "sessions", ())
@@ -409,7 +420,7 @@ class EncryptedStore(ClosedStore):
                 return None
             known = _Known(newest.incarnation, place_of(newest, session).key)
             while len(self._names) >= _MOST_NAMES:
-                self._names.pop(next(iter(self._names)), None)
+                self._names.pop(next(iter(tuple(self._names))), None)
             self._names[session] = known
         if incarnation is not None and incarnation != known.incarnation:
             self._names.pop(session, None)
