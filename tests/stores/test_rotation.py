@@ -336,7 +336,7 @@ def test_a_session_of_trimtab_goes_on_over_a_rotation() -> None:
 
 @pytest.mark.long
 def test_a_process_that_is_killed_while_it_rotates_loses_nothing(tmp_path: Path) -> None:
-    """At every third step in turn, before and after transactions: the next one goes on from there, with other keys."""
+    """At every third step, before and after transactions: the next one goes on from there."""
     path, kills = tmp_path / "chats.db", 0
     secrets = {"one": FIRST, "two": SECOND}
     with SQLiteStore(path) as inner:
