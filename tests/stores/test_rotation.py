@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
 
+from tests.stores.crash import FORKS
 from tests.stores.served import add, contents, event, load
 from tests.stores.stores import Place, params, placed
+from tests.stores.writer import turn_keys
 from trimtab import Session
 from trimtab.errors import EncryptionKeyError, StoreUnavailableError, VersionConflictError
 from trimtab.relevance import question_terms
@@ -24,6 +27,7 @@ from trimtab.stores import (
     Retry,
     RotationReceipt,
     SearchRequest,
+    SQLiteStore,
     Store,
     encrypted,
 )
@@ -328,3 +332,29 @@ def test_a_session_of_trimtab_goes_on_over_a_rotation() -> None:
     session.add({"role": "user", "content": "And an otter."})
     assert session.recall("number 3")[0].message["content"].startswith("The heron number 3")
     assert session.messages()[-1]["content"] == "And an otter."
+
+
+@pytest.mark.long
+def test_a_process_that_is_killed_while_it_rotates_loses_nothing(tmp_path: Path) -> None:
+    """At every third step, before and after transactions: the next one goes on from there."""
+    path, kills = tmp_path / "chats.db", 0
+    secrets = {"one": FIRST, "two": SECOND}
+    with SQLiteStore(path) as inner:
+        said = _fill(inner, "a", "b", events=210)
+    currents = cycle(("two", "one"))
+    for calls in range(1, 400, 3):
+        current = next(currents)
+        process = FORKS.Process(target=turn_keys, args=(str(path), secrets, current, calls))
+        process.start()
+        process.join()
+        kills += process.exitcode == -9
+        assert process.exitcode in (0, -9)
+        with encrypted(SQLiteStore(path), KeyRing(secrets, current=current)) as store:
+            assert {name: contents(load(store, name)) for name in said} == said, calls
+            if process.exitcode == 0:
+                break
+            assert store.rotate().complete
+        with encrypted(SQLiteStore(path), KeyRing({current: secrets[current]})) as store:
+            assert {name: contents(load(store, name)) for name in said} == said, calls
+            assert _search(store, "a", "heron 77") == [said["a"][77]]
+    assert kills > 15

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import cycle
 from multiprocessing.connection import Connection
+from typing import Any
 
 from trimtab.errors import ConfigurationError
 from trimtab.stores import (
@@ -24,6 +26,7 @@ from trimtab.stores import (
     LoadRequest,
     Retry,
     SearchRequest,
+    SQLiteStore,
     Store,
     encrypted,
     open_store,
@@ -145,6 +148,30 @@ def crowd(url: str, session: str, name: str, each: str) -> None:
         retries.append(calls - 1)
     store.close()
     _say(json.dumps(retries))
+
+
+class DyingStore(SQLiteStore):
+    """A store whose process is killed at a call: before it, or after it."""
+
+    def __init__(self, path: str, *, calls: int) -> None:
+        super().__init__(path)
+        self._calls = calls
+
+    def _run(self, work: Any, *, writes: bool = False) -> Any:
+        self._count()
+        answer = super()._run(work, writes=writes)
+        self._count()
+        return answer
+
+    def _count(self) -> None:
+        self._calls -= 1
+        if self._calls == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def turn_keys(path: str, keys: Mapping[str, bytes], current: str, calls: int) -> None:
+    """Rotate the sessions of a file, and die at a transaction."""
+    encrypted(DyingStore(path, calls=calls), KeyRing(keys, current=current)).rotate()
 
 
 if __name__ == "__main__":
