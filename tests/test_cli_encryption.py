@@ -106,7 +106,15 @@ def test_keys_are_rotated_and_dropped(folder: Path) -> None:
     _begin()
     _begin("bob", keys="file:new")
     receipt = json.loads(_session("rotate", keys="file:both").output)
-    assert receipt == {"key": "two", "sessions": 2, "renewed": 1, "events": 2, "left": {}}
+    assert receipt == {
+        "key": "two",
+        "sessions": 2,
+        "renewed": 1,
+        "events": 2,
+        "dropped": 0,
+        "removed": 0,
+        "left": {},
+    }
     assert TEXT in _session("show", "--id", "ada", keys="file:new").output
     told = _session("rotate", "--output", "text", keys="file:keys", code=1).output
     assert "ada: session 'ada': the key ring has no key 'two', only one" in told
@@ -136,3 +144,31 @@ def test_other_commands_read_an_encrypted_session(folder: Path) -> None:
         assert isinstance(store, SQLiteStore)
         for name in ("ada", "twin", "third"):
             assert all("trimtab.sealed" in one.data for one in store.load(LoadRequest(session=name)))
+
+
+@pytest.mark.parametrize("keys", ["file:keys", "file:new"])
+def test_a_session_that_cannot_be_read_can_be_deleted(folder: Path, keys: str) -> None:
+    """Its key was dropped, or is not in the ring; nothing of either is left then."""
+    _begin()
+    if keys == "file:keys":
+        _session("drop-key", "--id", "ada", "--yes")
+        assert json.loads(_session("rotate", "--output", "json").output)["dropped"] == 1
+    assert "pass --yes" in _session("delete", "--id", "ada", keys=keys, code=2).stderr
+    assert "is encrypted: open" in _session("delete", "--id", "ada", "--yes", keys="", code=1).stderr
+    told = _session("delete", "--id", "ada", "--yes", "--output", "json", keys=keys).output
+    assert json.loads(told) == {"deleted": "ada", "events": None}
+    with SQLiteStore("safe.db") as store:
+        assert store.sessions() == []
+
+
+def test_no_session_begins_in_plain_text_beside_encrypted_ones(folder: Path) -> None:
+    """Keys that were forgotten are asked for; who means it says so."""
+    _begin()
+    exported = _session("export", "--id", "ada").output
+    add = ("add", "--id", "eve", "--budget", "400")
+    for order, text in ((add, HELLO), (("import", "--id", "eve"), exported)):
+        told = _session(*order, keys="", text=text, code=2).stderr
+        assert "the sessions of this store are encrypted: pass --keys PLACE" in told
+    assert _traces(folder) == []
+    _run("session", *add, "--store", "safe.db", "--keys", "", text=HELLO)
+    assert _traces(folder) != []

@@ -122,7 +122,7 @@ class EncryptedStore(ClosedStore):
     def search(self, request: SearchRequest, /) -> list[Event]:
         """Find messages by keyed hashes of terms; see `Store.search`.
 
-        Lengths of texts count in steps of 64 characters. While a session is rotated, a term counts as two.
+        Lengths of texts count in steps of 16 characters. While a session is rotated, a term counts as two.
         """
         return run(self._search(request), _answer)
 
