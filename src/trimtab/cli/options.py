@@ -603,7 +603,7 @@ keys_option = click.option(
 
 
 def keys_given() -> str | None:
-    """Return the place of keys that the running command was given; empty if it was told that there are none."""
+    """Return the place of keys that the running command was given; empty: it was told that there are none."""
     context = click.get_current_context(silent=True)
     given: str | None = context.meta.get(_KEYS) if context else None
     return given
