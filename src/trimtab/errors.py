@@ -20,6 +20,8 @@ ContextError(Exception)
     ├── VersionConflictError
     ├── SessionDeletedError
     ├── SessionExpiredError
+    ├── EncryptionKeyError
+    │   └── KeyDroppedError
     └── CorruptSessionError(ValueError)
 """
 
@@ -37,8 +39,10 @@ __all__ = [
     "CopyError",
     "CorruptSessionError",
     "CountingError",
+    "EncryptionKeyError",
     "FormatError",
     "InvalidHistoryError",
+    "KeyDroppedError",
     "MissingExtraError",
     "NoTargetError",
     "RankerError",
@@ -517,6 +521,32 @@ class SessionExpiredError(StoreError):
         """Name of the session."""
         self.expired = expired
         """When it ended, in seconds since 1970."""
+
+
+class EncryptionKeyError(StoreError):
+    """A session is encrypted with a key that is not there, or with another than the one of that name.
+
+    Nothing was changed. The text says which key is needed; no error shows a key.
+
+    Args:
+        message: The text of the error.
+        session: Name of the session.
+        key: Id of the key in the key ring; empty if it is not known.
+    """
+
+    def __init__(self, message: str, *, session: str = "", key: str = "") -> None:
+        super().__init__(message)
+        self.session = session
+        """Name of the session."""
+        self.key = key
+        """Id of the key in the key ring; empty if it is not known."""
+
+
+class KeyDroppedError(EncryptionKeyError):
+    """The session's own key was dropped, so nobody can read its text again.
+
+    Its rows can be deleted. Args as for `EncryptionKeyError`.
+    """
 
 
 class CorruptSessionError(StoreError, ValueError):

@@ -23,9 +23,9 @@ made met said seen sent shown spent spoken taken thought told torn understood wo
 
 MEANT = """
 counting encoding feed fitting framing mapping need nothing pairing reasoning reporting seed shared string
-testing embed exceed proceed
+testing embed exceed proceed encrypted
 """
-"""Nouns of the field and rooms of the house that end like participles, and verbs that do."""
+"""Nouns of the field and rooms of the house that end like participles, and verbs that do; `encrypted()`."""
 
 
 def is_participle(name: str) -> bool:

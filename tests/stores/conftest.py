@@ -18,7 +18,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         yield made
 
 
-@pytest.fixture(params=params("sqlite", "postgres", "redis"))
+@pytest.fixture(
+    params=params("sqlite", "postgres", "redis", "sqlite-encrypted", "postgres-encrypted", "redis-encrypted")
+)
 def shared_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """Give a place that other processes can open by its URL, of each store that has one."""
     with placed(request.param, tmp_path) as made:

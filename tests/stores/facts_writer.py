@@ -10,8 +10,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from tests.builders import user, words
+from tests.stores.writer import open_place
 from trimtab import Session
-from trimtab.stores import AppendRequest, Store, open_store
+from trimtab.stores import AppendRequest, Store
 from trimtab.summaries import Fact, FactRequest
 from trimtab.testing import WordCounter
 
@@ -91,7 +92,7 @@ class _Mortal:
 def talk(out: Connection, url: str, session: str, death: Death, start: int) -> None:
     """Add message after message, from one on, until killed; says the number of each that was stored."""
     extractor = failing if death.kind == "failed" else extract
-    store: Any = _Mortal(open_store(url), death)
+    store: Any = _Mortal(open_place(url), death)
     one = opened(store, session, extractor)
 
     async def add_awaited() -> None:

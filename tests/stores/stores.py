@@ -9,13 +9,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 from tests import servers
+from tests.stores.writer import KEYS
 from trimtab.relevance import text_terms
 from trimtab.stores import (
     Event,
@@ -24,6 +25,7 @@ from trimtab.stores import (
     RedisStore,
     SQLiteStore,
     Store,
+    encrypted,
     searchable_text,
 )
 
@@ -43,11 +45,22 @@ class Place:
     """Changes the stored text of (session, version) behind the store's back."""
     damage_labels: Callable[[str], None] | None = None
     """Changes what the list says of a session behind the store's back."""
+    whole: Callable[[str], str] = str
+    """Makes a text a little longer where the store counts lengths in steps."""
     settle: Callable[[], None] = lambda: None
     """Waits until the server has done what a killed client last asked of it, and forgotten the client."""
 
 
 Maker = Callable[[Path], Iterator[Place]]
+
+
+SEALED = ('"trimtab.sealed":"', '"trimtab.sealed":"A')
+"""Where a ciphertext begins, and the same with a character before it."""
+
+
+def damaged(body: str) -> str:
+    """Change what is stored of an event, also where it is encrypted."""
+    return body.replace("event", "Event").replace(*SEALED)
 
 
 def memory(_folder: Path) -> Iterator[Place]:
@@ -57,7 +70,7 @@ def memory(_folder: Path) -> Iterator[Place]:
     def damage(session: str, version: int) -> None:
         rows = store._logs[session].rows
         row = rows[version - 1]
-        rows[version - 1] = row._replace(body=row.body.replace("event", "Event"))
+        rows[version - 1] = row._replace(body=damaged(row.body))
 
     yield Place(name="memory", make=lambda: store, damage=damage)
 
@@ -76,9 +89,9 @@ def sqlite_file(folder: Path) -> Iterator[Place]:
     def damage(session: str, version: int) -> None:
         with closing(sqlite3.connect(path)) as connection, connection:
             changed = connection.execute(
-                "UPDATE trimtab_events SET body = replace(body, 'event', 'Event')"
+                "UPDATE trimtab_events SET body = replace(replace(body, 'event', 'Event'), ?, ?)"
                 " WHERE session = ? AND version = ?",
-                (session, version),
+                (*SEALED, session, version),
             )
             assert changed.rowcount == 1
 
@@ -104,9 +117,10 @@ def postgres(_folder: Path) -> Iterator[Place]:
 
         def damage(session: str, version: int) -> None:
             sql = """
-                UPDATE trimtab_events e SET body = replace(body, 'event', 'Event') FROM trimtab_sessions s
+                UPDATE trimtab_events e SET body = replace(replace(body, 'event', 'Event'), %s, %s)
+                FROM trimtab_sessions s
                 WHERE s.key = e.session AND s.name = %s AND e.version = %s RETURNING 1"""
-            assert server.ask(sql, session, version, database=database) == [(1,)]
+            assert server.ask(sql, *SEALED, session, version, database=database) == [(1,)]
 
         def damage_labels(session: str) -> None:
             sql = "UPDATE trimtab_sessions SET metadata = '{' WHERE name = %s RETURNING 1"
@@ -158,7 +172,7 @@ def redis(_folder: Path) -> Iterator[Place]:
         def damage(session: str, version: int) -> None:
             key, field = f"trimtab:session:{session}", f"e{version}"
             row = client.hget(key, field)
-            assert client.hset(key, field, row.replace("event", "Event")) == 0
+            assert client.hset(key, field, damaged(row)) == 0
 
         def damage_labels(session: str) -> None:
             broken = {"o": "{", "v": "abc", "u": "then", "k": "long"}
@@ -183,6 +197,23 @@ def redis(_folder: Path) -> Iterator[Place]:
         client.flushdb()
 
 
+def encrypted_in(maker: Maker) -> Maker:
+    """Make a maker of places whose sessions are encrypted."""
+
+    def made(folder: Path) -> Iterator[Place]:
+        for place in maker(folder):
+            make = place.make
+            yield replace(
+                place,
+                name=f"{place.name}-encrypted",
+                make=lambda make=make: encrypted(make(), KEYS),
+                url=place.url and f"encrypted+{place.url}",
+                whole=lambda text: text.ljust(-(-len(text) // 64) * 64),
+            )
+
+    return made
+
+
 def holders(events: Iterable[Event], *terms: str) -> list[int]:
     """Return the versions of those events that have one of the terms, not those found beside them."""
     wanted = set(terms)
@@ -197,10 +228,14 @@ MAKERS: dict[str, Maker] = {
     "sqlite": sqlite_file,
     "postgres": postgres,
     "redis": redis,
+    "memory-encrypted": encrypted_in(memory),
+    "sqlite-encrypted": encrypted_in(sqlite_file),
+    "postgres-encrypted": encrypted_in(postgres),
+    "redis-encrypted": encrypted_in(redis),
 }
 """Every store the contract runs on."""
 
-SERVERS = ("postgres", "redis")
+SERVERS = ("postgres", "redis", "postgres-encrypted", "redis-encrypted")
 """Those that need a server."""
 
 

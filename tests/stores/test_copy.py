@@ -80,7 +80,7 @@ def test_a_copy_is_equal_event_for_event(place: Place, awaited: bool) -> None:
         source = _filled(7)
         assert _copy(source, store, awaited=False, to="t", page_events=3) == 7
         target = MemoryStore()
-        assert copy_session(store, target, "t", to="s", page_events=2) == 7
+        assert copy_session(store, target, "t", to="s", page_events=2, decrypt=True) == 7
         assert _load(target) == _load(source)
         assert copy_session(store, store, "t", to="twice") == 7
         assert _load(store, "twice") == _load(source)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.stores.crash import STEPS, kill_writers
-from tests.stores.stores import placed, sqlite_file
+from tests.stores.stores import MAKERS, Maker, placed, sqlite_file
 
 KILLS = 400
 LANES = 4
@@ -17,16 +17,23 @@ LANES = 4
 
 
 @pytest.mark.long
-def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("maker", "kills"),
+    [
+        pytest.param(sqlite_file, KILLS, id="plain"),
+        pytest.param(MAKERS["sqlite-encrypted"], KILLS // 4, id="encrypted"),
+    ],
+)
+def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, maker: Maker, kills: int) -> None:
     """At the start, in appends of every size, while indexing, erasing, closing and opening."""
 
     def lane(number: int) -> Counter[str]:
         folder = tmp_path / str(number)
         folder.mkdir()
-        with placed(sqlite_file, folder) as place:
-            return kill_writers(place, kills=KILLS // LANES, seed=number)
+        with placed(maker, folder) as place:
+            return kill_writers(place, kills=kills // LANES, seed=number)
 
     with ThreadPoolExecutor(LANES) as pool:
         died = sum(pool.map(lane, range(LANES)), Counter[str]())
-    assert died.total() == KILLS
+    assert died.total() == kills
     assert set(died) == set(STEPS), "every step was met"

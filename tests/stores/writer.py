@@ -10,16 +10,38 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import cycle
 from multiprocessing.connection import Connection
+from typing import Any
 
 from trimtab.errors import ConfigurationError
-from trimtab.stores import AppendRequest, Event, LoadRequest, Retry, SearchRequest, Store, open_store
+from trimtab.stores import (
+    AppendRequest,
+    Event,
+    KeyRing,
+    LoadRequest,
+    Retry,
+    SearchRequest,
+    SQLiteStore,
+    Store,
+    encrypted,
+    open_store,
+)
+
+KEYS = KeyRing({"first": b"only tests have this key " * 2})
+"""The keys of all encrypted places of the tests."""
 
 WORDS = ("heron", "otter", "river", "天气", "晴朗", "fjord")
+
+
+def open_place(url: str) -> Store:
+    """Open the store of a URL; of one behind `encrypted+`, with the keys of the tests."""
+    plain = url.removeprefix("encrypted+")
+    return open_store(plain) if plain == url else encrypted(open_store(plain), KEYS)
 
 
 def _say(line: str) -> None:
@@ -40,7 +62,7 @@ def crash(url: str, session: str, seed: str) -> None:
     """Write for ever. Lines: `step NAME` before each step, `ack VERSION ID` after each append returned."""
     chance = random.Random(seed)
     _say("step start")
-    store = open_store(url)
+    store = open_place(url)
     version = _version(store, session)
     scrap = f"{session}-scrap-{seed}"
 
@@ -67,7 +89,7 @@ def crash(url: str, session: str, seed: str) -> None:
     def reopen() -> None:
         nonlocal store
         store.close()
-        store = open_store(url)
+        store = open_place(url)
         version_now = _version(store, session)
         if version_now != version:
             raise AssertionError(f"reopened at {version_now}, not at {version}")
@@ -106,7 +128,7 @@ def _steps(
 
 def crowd(url: str, session: str, name: str, each: str) -> None:
     """Append so many events; prints how often each was tried again, as a JSON list."""
-    store = open_store(url)
+    store = open_place(url)
     store.load(LoadRequest(session=session, limit=1))
     retry = Retry(attempts=1_000)
     retries: list[int] = []
@@ -126,6 +148,30 @@ def crowd(url: str, session: str, name: str, each: str) -> None:
         retries.append(calls - 1)
     store.close()
     _say(json.dumps(retries))
+
+
+class DyingStore(SQLiteStore):
+    """A store whose process is killed at a call: before it, or after it."""
+
+    def __init__(self, path: str, *, calls: int) -> None:
+        super().__init__(path)
+        self._calls = calls
+
+    def _run(self, work: Any, *, writes: bool = False) -> Any:
+        self._count()
+        answer = super()._run(work, writes=writes)
+        self._count()
+        return answer
+
+    def _count(self) -> None:
+        self._calls -= 1
+        if self._calls == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def turn_keys(path: str, keys: Mapping[str, bytes], current: str, calls: int) -> None:
+    """Rotate the sessions of a file, and die at a transaction."""
+    encrypted(DyingStore(path, calls=calls), KeyRing(keys, current=current)).rotate()
 
 
 if __name__ == "__main__":

@@ -21,13 +21,18 @@ from trimtab.cli.options import (
     choice,
     complete_from,
     format_option,
+    keys_option,
     room_options,
     with_sources,
 )
 from trimtab.cli.output import Refused, usage
-from trimtab.cli.session.commands import complete_sessions, open_session, open_session_store
+from trimtab.cli.session.commands import (
+    complete_sessions,
+    open_session,
+    open_session_store,
+)
 from trimtab.cli.session.io import say_missing
-from trimtab.cli.session.owners import name_of
+from trimtab.cli.session.owners import name_of, names_in
 from trimtab.context import Context, Fitted
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting.measurement import count_of_request
@@ -69,6 +74,7 @@ Examples:
     metavar="URL",
     help="Show the sessions of a store instead of a FILE: a file, or a URL.",
 )
+@keys_option
 @click.option(
     "--id",
     "--session",
@@ -169,7 +175,7 @@ def inspect(
             show(collection=found.collection(words))
         return
     with open_session_store(url) as store:
-        names = store.sessions() if name is None else [name]
+        names = names_in(store) if name is None else [name]
         if not names:
             raise Refused("the store has no sessions")
         if len(names) > 1:
@@ -185,7 +191,7 @@ def _sessions(store: Store, url: str, given: Mapping[str, Any], words: Sequence[
     room = import_module("trimtab.inspector")
 
     def items() -> list[Any]:
-        return [room.Item(name=name) for name in store.sessions()]
+        return [room.Item(name=name) for name in names_in(store)]
 
     def describe(item: Any) -> Any:
         return _session_item(room, store, item.name)

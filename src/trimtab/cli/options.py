@@ -581,3 +581,29 @@ def _read(option: str, value: str, path: str) -> bytes:
         return source.read(Path(path).read_bytes).removeprefix(BYTE_ORDER_MARK)
     except OSError as error:
         raise ConfigurationError(f"{option} {path}: {error.strerror or error}") from error
+
+
+_KEYS = "trimtab.keys"
+"""Where the context of a command has the place of the keys of its store."""
+
+
+def _note_keys(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    ctx.meta[_KEYS] = value
+
+
+keys_option = click.option(
+    "--keys",
+    metavar="PLACE",
+    envvar="TRIMTAB_KEYS",
+    show_envvar=True,
+    expose_value=False,
+    callback=_note_keys,
+    help="The key ring of an encrypted store: env:VARIABLE or file:PATH. Empty: the store is not encrypted.",
+)
+
+
+def keys_given() -> str | None:
+    """Return the place of keys that the running command was given; empty: it was told that there are none."""
+    context = click.get_current_context(silent=True)
+    given: str | None = context.meta.get(_KEYS) if context else None
+    return given

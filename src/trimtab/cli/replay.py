@@ -23,6 +23,7 @@ from trimtab.cli.options import (
     complete_from,
     complete_policies,
     input_options,
+    keys_option,
     room_options,
     together,
     with_sources,
@@ -122,6 +123,7 @@ _what = together(
     ),
     click.option("--id", "name", metavar="NAME", help="Session in the store of --store."),
     click.option("--store", metavar="URL", help="Replay a session's log instead of FILEs: a file, or a URL."),
+    keys_option,
     click.option(
         "--jobs",
         type=click.IntRange(min=1),

@@ -112,14 +112,24 @@ class Index:
             place: Its place, from 0; None: after all others.
         """
         place = self._next if place is None else place
+        self.add_terms(len(text), Counter(text_terms(text)), place=place)
+        return place
+
+    def add_terms(self, chars: int, terms: Mapping[str, int], /, *, place: int) -> None:
+        """Add a text that is known by its terms only.
+
+        Args:
+            chars: How long it is.
+            terms: How often it has each term.
+            place: Its place, from 0.
+        """
         if place in self.chars:
             raise ConfigurationError(f"place {place} of the index has a text: remove it first")
         self._next = max(self._next, place + 1)
-        self.chars[place] = len(text)
-        self.sum_chars += len(text)
-        for term, often in Counter(text_terms(text)).items():
+        self.chars[place] = chars
+        self.sum_chars += chars
+        for term, often in terms.items():
             insort(self._postings.setdefault(term, []), (place, often))
-        return place
 
     def remove(self, text: str, /, *, place: int) -> None:
         """Remove a text that was added; the index keeps nothing of it.
@@ -130,12 +140,22 @@ class Index:
             text: The text that was added, word for word.
             place: Its place.
         """
-        if self.chars.get(place) != len(text):
+        self.remove_terms(len(text), Counter(text_terms(text)), place=place)
+
+    def remove_terms(self, chars: int, terms: Mapping[str, int], /, *, place: int) -> None:
+        """Remove a text that is known by its terms only; see `add_terms`.
+
+        Args:
+            chars: How long it is.
+            terms: How often it has each term.
+            place: Its place.
+        """
+        if self.chars.get(place) != chars:
             raise ConfigurationError(
                 f"place {place} of the index has another text or none: nothing was removed"
             )
         self.sum_chars -= self.chars.pop(place)
-        for term, often in Counter(text_terms(text)).items():
+        for term, often in terms.items():
             postings = self._postings[term]
             del postings[bisect_left(postings, (place, often))]
             if not postings:

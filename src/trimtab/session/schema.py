@@ -13,11 +13,12 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from trimtab.budget import MOST_TOKENS
-from trimtab.errors import CorruptSessionError
+from trimtab.errors import CorruptSessionError, EncryptionKeyError
 from trimtab.formats.origin import ORIGINS
 from trimtab.formats.values import short_repr
 from trimtab.stores import Event
 from trimtab.stores.rows import is_name
+from trimtab.stores.search import SEALED
 from trimtab.strategies.fact_extractor import MAX_WEIGHT
 
 
@@ -373,6 +374,12 @@ def check_events(events: Iterable[Event], session: str, /) -> None:
         CorruptSessionError: One is none; it says where, what stands there, and what has to.
     """
     for event in events:
+        if SEALED in event.data:
+            raise EncryptionKeyError(
+                f"session {session!r} is encrypted: open its store with its keys, as encrypted(store, keys),"
+                " or --keys PLACE of the command line",
+                session=session,
+            )
         table, at = KINDS.get(event.kind), event.version
         if table is None:
             raise _fault(

@@ -28,8 +28,12 @@ from trimtab.stores.search import searchable_text
 __all__ = [
     "AppendRequest",
     "Appended",
+    "EncryptedStore",
     "Event",
     "Found",
+    "KeyRing",
+    "Keys",
+    "KmsKeys",
     "Labels",
     "LoadRequest",
     "MemoryStore",
@@ -37,6 +41,7 @@ __all__ = [
     "Receipt",
     "RedisStore",
     "Retry",
+    "RotationReceipt",
     "SQLiteStore",
     "SearchRequest",
     "SessionEntry",
@@ -45,6 +50,7 @@ __all__ = [
     "StoreLike",
     "acopy_session",
     "copy_session",
+    "encrypted",
     "open_store",
     "searchable_text",
 ]
@@ -115,6 +121,7 @@ def open_store(url: str | PathLike[str], /) -> Store:
 
 
 if TYPE_CHECKING:
+    from trimtab.stores.encryption import EncryptedStore, KeyRing, Keys, KmsKeys, RotationReceipt, encrypted
     from trimtab.stores.postgres import PostgresStore
     from trimtab.stores.redis import RedisStore
     from trimtab.stores.sqlite import SQLiteStore
@@ -123,5 +130,13 @@ else:
     # One that is asked for brings its client with it: sqlite3, psycopg, redis.
     __getattr__ = later(
         globals(),
-        {"PostgresStore": _HERE + "postgres", "RedisStore": _HERE + "redis", "SQLiteStore": _HERE + "sqlite"},
+        {
+            "PostgresStore": _HERE + "postgres",
+            "RedisStore": _HERE + "redis",
+            "SQLiteStore": _HERE + "sqlite",
+            **dict.fromkeys(
+                ("EncryptedStore", "KeyRing", "Keys", "KmsKeys", "RotationReceipt", "encrypted"),
+                _HERE + "encryption",
+            ),
+        },
     )

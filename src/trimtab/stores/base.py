@@ -34,6 +34,7 @@ from trimtab.errors import (
     ConfigurationError,
     CopyError,
     CorruptSessionError,
+    EncryptionKeyError,
     SessionDeletedError,
     StoreUnavailableError,
     VersionConflictError,
@@ -86,32 +87,42 @@ class AppendRequest:
     Args:
         session: Id of the session.
         expected_version: The version on which this is based.
-        events: The events to add, at least one; the store gives them the versions after the expected one, in
-            order.
+        events: The events to add; the store gives them the versions after the expected one, in order. If
+            there are none, the request only rewrites, and the session keeps its version.
         rewrites: New data of stored events, by version; their id, kind and time do not change. For redaction
-            only.
+            and new keys only.
         incarnation: Which of the sessions with this name it is based on (its events say); None: the current
             one.
         labels: Whose the session is from now on, its metadata and its time to live. None: what its events
             say, and if they say nothing, what is stored.
+        erase: Whether the files are cleaned of rewritten data before the store answers. False: by the next
+            request or deletion that cleans them.
     """
 
     session: str
     expected_version: int
     """The version on which this is based."""
     events: Sequence[Event]
-    """The events to add, at least one; the store gives them the versions after the expected one, in order."""
+    """The events to add; the store gives them the versions after the expected one, in order. If there are
+    none, the request only rewrites, and the session keeps its version.
+    """
     rewrites: Sequence[Event] = ()
-    """New data of stored events, by version; their id, kind and time do not change. For redaction only."""
+    """New data of stored events, by version; their id, kind and time do not change. For redaction and new
+    keys only.
+    """
     incarnation: str | None = None
     """Which of the sessions with this name it is based on (its events say); None: the current one."""
     labels: Labels | None = None
     """Whose the session is from now on, its metadata and its time to live. None: what its events say, and if
     they say nothing, what is stored.
     """
+    erase: bool = True
+    """Whether the files are cleaned of rewritten data before the store answers. False: by the next request or
+    deletion that cleans them.
+    """
 
     def __post_init__(self) -> None:
-        if not self.events:
+        if not self.events and not self.rewrites:
             raise ConfigurationError(f"session {self.session!r}: no event to append")
 
     def numbered(self) -> list[Event]:
@@ -124,9 +135,9 @@ class AppendRequest:
         return self.labels or labels_in((event.kind, event.data) for event in self.events)
 
     @property
-    def used(self) -> float:
-        """The time of its newest event: the session was used then."""
-        return float(self.events[-1].time)
+    def used(self) -> float | None:
+        """The time of its newest event: the session was used then. None: to rewrite is no use."""
+        return float(self.events[-1].time) if self.events else None
 
 
 class Appended(NamedTuple):
@@ -455,6 +466,9 @@ def missing_methods(given: object, /) -> str:
 
 def knows_labels(store: Store, /) -> bool:
     """Tell whether a store can list by labels; one that was written before stores knew them cannot."""
+    inside: Store | None = getattr(store, "keeps_labels_in", None)  # of one that encrypts
+    if inside is not None:
+        return knows_labels(inside)
     taken = signature(store.sessions).parameters
     return "owner" in taken or any(one.kind is one.VAR_KEYWORD for one in taken.values())
 
@@ -552,6 +566,14 @@ class ThreadedStore(ClosedStore):
         self, session: str | None = None, /, *, owner: str | None = None, incarnation: str | None = None
     ) -> Receipt:
         return await _in_thread(partial(self.delete, session, owner=owner, incarnation=incarnation))
+
+    @abstractmethod
+    def delete_many(self, names: Sequence[str], /) -> Receipt:
+        """Remove sessions by their names, in one order."""
+
+    async def adelete_many(self, names: Sequence[str], /) -> Receipt:
+        """Remove sessions by their names; see `delete_many`."""
+        return await _in_thread(self.delete_many, names)
 
     async def asessions(
         self,
@@ -683,6 +705,8 @@ def _loaded(request: LoadRequest) -> Steps[tuple[list[Event], str | None]]:
         if request.before is None and (error.version or 0) > request.after + 1:
             events, _ = yield from _loaded(replace(request, before=error.version))
         return events, f"it cannot be read: {error}"
+    except EncryptionKeyError as error:
+        return [], f"it cannot be read: {error}"
 
 
 def _columns(event: Event) -> dict[str, Any]:

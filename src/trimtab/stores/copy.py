@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_whole
 from trimtab._shared.steps import arun, run
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, EncryptionKeyError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, Store
 from trimtab.stores.rows import check_session_name
+from trimtab.stores.search import SEALED
 
 
 class _Ask(NamedTuple):
@@ -29,6 +30,7 @@ def copy_session(
     before: int | None = None,
     page_events: int = 500,
     incarnation: str | None = None,
+    decrypt: bool = False,
 ) -> int:
     """Copy a session to another store, or under another name.
 
@@ -42,15 +44,19 @@ def copy_session(
         before: Copy only versions below this one, for example those before a damaged event.
         page_events: Number of events to read and write at a time.
         incarnation: Which of the sessions with that name to copy (its events say); None: the current one.
+        decrypt: Whether a session of an encrypted store may be copied to one that is not.
 
     Returns:
         How many events were written by this call.
 
     Raises:
-        ConfigurationError: There is no such session, or the target has other events.
+        ConfigurationError: There is no such session, the target has other events, or it would keep text that
+            the source encrypts.
+        EncryptionKeyError: The session is encrypted, and its store was given without its keys.
         SessionDeletedError: The session was deleted meanwhile.
         StoreError: As raised by the stores; repeat the call to continue.
     """
+    _check_plain(source, target, decrypt=decrypt)
     steps = _copy(source, target, session, session if to is None else to, before, page_events, incarnation)
     return run(steps, _answer)
 
@@ -65,8 +71,10 @@ async def acopy_session(
     before: int | None = None,
     page_events: int = 500,
     incarnation: str | None = None,
+    decrypt: bool = False,
 ) -> int:
     """Copy a session to another store, or under another name; see `copy_session`."""
+    _check_plain(source, target, decrypt=decrypt)
     steps = _copy(source, target, session, session if to is None else to, before, page_events, incarnation)
     return await arun(steps, _aanswer)
 
@@ -102,6 +110,16 @@ async def acopy_events(
     """Copy a session, and add an event behind the last one that is copied; see `copy_events`."""
     name = session if to is None else to
     return await arun(_copy(source, target, session, name, before, 500, incarnation, behind), _aanswer)
+
+
+def _check_plain(source: Store, target: Store, *, decrypt: bool) -> None:
+    """Refuse to write down what is encrypted, unless that is asked for."""
+    if getattr(source, "encrypts", False) and not getattr(target, "encrypts", False) and not decrypt:
+        raise ConfigurationError(
+            "the session is encrypted, and the target is not: its text would be readable there. Pass the"
+            " target as encrypted(target, keys), or copy_session(…, decrypt=True)",
+            argument="decrypt",
+        )
 
 
 def _answer(ask: _Ask) -> Appended | list[Event]:
@@ -140,6 +158,7 @@ def _copy(
     while True:
         page = yield from read_page()
         mine = mine or _incarnation(page)
+        _check_readable(session, page)
         if not at and not page:  # perhaps there is none at all, and its name is misspelled
             first = yield _Ask(source, LoadRequest(session=session, limit=1))
             if not first:
@@ -167,6 +186,16 @@ def _copy(
         at += len(page)
         page = yield from read_page()
     return written
+
+
+def _check_readable(session: str, page: list[Event]) -> None:
+    """Refuse rows that were encrypted: they are bound to their session, and to its key."""
+    if any(SEALED in event.data for event in page):
+        raise EncryptionKeyError(
+            f"session {session!r} is encrypted, and nobody could read a copy of its rows: copy from"
+            " encrypted(store, keys)",
+            session=session,
+        )
 
 
 def _incarnation(page: list[Event]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -16,6 +16,9 @@ LABELS = ("owner", "metadata", "ttl")
 
 MOST_METADATA = 64
 """Entries of the metadata of one session."""
+
+KEY_LABEL = "trimtab:key"
+"""Metadata in which a store that encrypts keeps which key a session has; it is not counted."""
 
 _OWNER = "a text of 1 to 512 bytes in UTF-8, without NUL"
 
@@ -44,7 +47,7 @@ def check_metadata(metadata: object, /) -> dict[str, str | int | float | bool]:
         raise ConfigurationError(
             f"metadata must be a mapping of names to values, not {metadata!r:.80}", argument="metadata"
         )
-    if len(metadata) > MOST_METADATA:
+    if len(metadata) - (KEY_LABEL in metadata) > MOST_METADATA:
         raise ConfigurationError(
             f"metadata has {len(metadata)} entries, but at most {MOST_METADATA} are kept: put the rest into"
             " a store of your own",
@@ -260,6 +263,7 @@ class Receipt:
         left: Names of sessions that are still there although they were meant, and why.
         not_erased: Why files may still hold bytes of what is gone; None: they hold none.
         more: Whether there are more to remove: repeat the call.
+        keys: Name and key of each encrypted session that is gone, for the store that encrypts them.
 
     Example:
         >>> Receipt(sessions=2, messages=9).messages
@@ -278,6 +282,8 @@ class Receipt:
     """Why files may still hold bytes of what is gone; None: they hold none."""
     more: bool = False
     """Whether there are more to remove: repeat the call."""
+    keys: Sequence[tuple[str, str]] = field(default=(), repr=False)
+    """Name and key of each encrypted session that is gone, for the store that encrypts them."""
 
     def __add__(self, other: Receipt) -> Receipt:
         """Return both as one."""
@@ -288,6 +294,7 @@ class Receipt:
             left={**self.left, **other.left},
             not_erased=other.not_erased or self.not_erased,
             more=other.more,
+            keys=(*self.keys, *other.keys),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -300,3 +307,9 @@ class Receipt:
             "not_erased": self.not_erased,
             "more": self.more,
         }
+
+
+def keys_in(entries: Iterable[SessionEntry], /) -> tuple[tuple[str, str], ...]:
+    """Say which of the sessions that are gone were encrypted, and with which key."""
+    labels = ((str(one), one.labels.metadata.get(KEY_LABEL)) for one in entries)
+    return tuple((name, key) for name, key in labels if isinstance(key, str))

@@ -204,6 +204,18 @@ class Removal:
         """Their names."""
         return [str(one) for one in self.entries]
 
+    def meant(self, now: Mapping[str, tuple[str, str | None]], /) -> list[SessionEntry]:
+        """Say which of them are still as they were listed.
+
+        Args:
+            now: Incarnation and owner of the sessions that have these names now.
+        """
+        return [
+            one
+            for one in self.entries
+            if one in now and now[one] == (one.incarnation or now[one][0], self.owner)
+        ]
+
 
 def batches(entries: Iterable[SessionEntry], owner: str | None, /) -> Iterator[Removal]:
     """Part sessions into what one transaction removes."""
@@ -235,6 +247,14 @@ def remove_owned(
         after = page.next
         if after is None:
             return receipt
+
+
+def remove_named(names: Iterable[str], remove: Callable[[Removal], Steps[Receipt]]) -> Steps[Receipt]:
+    """Remove sessions by their names, whichever have them; of nobody's."""
+    receipt = Receipt()
+    for batch in batches(map(SessionEntry, names), None):
+        receipt += yield from remove(batch)
+    return receipt
 
 
 def left_by(

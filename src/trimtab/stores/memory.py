@@ -21,7 +21,7 @@ from trimtab.stores.base import (
     ThreadedStore,
 )
 from trimtab.stores.fork import Forked
-from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, check_owner, keys_of
+from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, check_owner, keys_in, keys_of
 from trimtab.stores.lists import ListRequest, check_one
 from trimtab.stores.rows import (
     Row,
@@ -36,7 +36,7 @@ from trimtab.stores.rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores.search import MAX_POSTINGS, Ranking, searchable_text, usable_terms
+from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, usable_terms
 
 
 class _Log:
@@ -68,11 +68,13 @@ class _Log:
     def change_index(self, old: Sequence[Event], new: Sequence[Event]) -> None:
         """Take events out of the index, and put others into it."""
         for event in old:
-            if text := searchable_text(event):
-                self.index.remove(text, place=event.version)
+            chars, terms = event_terms(event)
+            if chars:
+                self.index.remove_terms(chars, terms, place=event.version)
         for event in new:
-            if text := searchable_text(event):
-                self.index.add(text, place=event.version)
+            chars, terms = event_terms(event)
+            if chars:
+                self.index.add_terms(chars, terms, place=event.version)
 
     def kinds(self, versions: Sequence[int]) -> dict[int, str]:
         """Say of what kind events are."""
@@ -178,7 +180,7 @@ class MemoryStore(Forked, ThreadedStore):
         with self._lock:
             log = self._log(request)
             version = len(log.rows)
-            stored = log.places.get(request.events[0].id)
+            stored = log.places.get(request.events[0].id) if request.events else None
             if stored is not None:
                 event = from_row(log.rows[stored], session=request.session, incarnation=log.incarnation)
                 return same_event(request, event, version=version)
@@ -243,13 +245,24 @@ class MemoryStore(Forked, ThreadedStore):
                 check_incarnation(session, incarnation, log.incarnation)
             return self._remove([session])
 
+    def delete_many(self, names: Sequence[str], /) -> Receipt:
+        """Remove sessions by their names.
+
+        Args:
+            names: Of sessions that are nobody's; one that has an owner stays.
+        """
+        with self._lock:
+            return self._remove(
+                [one for one in names if one in self._logs and not self._logs[one].labels.owner]
+            )
+
     def _remove(self, names: Sequence[str]) -> Receipt:
         receipt = Receipt()
         for name in names:
             log = self._logs.pop(name, None)
             if log is not None:
                 self._listed.remove(log.entry(name))
-                receipt += log.receipt()
+                receipt += replace(log.receipt(), keys=keys_in([log.entry(name)]))
         return receipt
 
     def _list(self, request: ListRequest) -> Sessions:

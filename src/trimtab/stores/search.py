@@ -70,6 +70,8 @@ def searchable_text(event: Event, /) -> str:
     Args:
         event: An event of a log.
     """
+    if (sealed := _sealed_terms(event)) is not None:
+        return " ".join(Counter(sealed[1]).elements())
     if event.kind == "fact":
         text, old = str(event.data.get("text", "")), event.data.get("supersedes", 0)
         marks = ([text_mark(text)] if text else []) + ([supersedes_mark(old)] if old else [])
@@ -129,8 +131,22 @@ def _readable(text: str) -> str:
 
 def event_terms(event: Event, /) -> tuple[int, Counter[str]]:
     """Return how long an event's text is, in characters, and how often it has each of its terms."""
+    if (sealed := _sealed_terms(event)) is not None:
+        return sealed
     text = searchable_text(event)
     return len(text), Counter(text_terms(text))
+
+
+SEALED = "trimtab.sealed"
+"""Key of the data of an event that an encrypted store wrote: what stands there only its keys open."""
+
+
+def _sealed_terms(event: Event) -> tuple[int, Counter[str]] | None:
+    """Return what an encrypted store says an event is found by; None for all other events."""
+    if SEALED not in event.data:
+        return None
+    chars, terms = event.data.get("chars", 0), event.data.get("terms")
+    return (chars, Counter(terms)) if isinstance(chars, int) and isinstance(terms, dict) else (0, Counter())
 
 
 @dataclass(slots=True)

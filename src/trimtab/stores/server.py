@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
@@ -150,6 +150,7 @@ class _Operations(Protocol):
     def search(self, request: SearchRequest) -> Steps[Found]: ...
     def delete(self, session: str, incarnation: str | None) -> Steps[Receipt]: ...
     def delete_owned(self, owner: str) -> Steps[Receipt]: ...
+    def delete_many(self, names: Sequence[str]) -> Steps[Receipt]: ...
     def expire(self, now: float, limit: int) -> Steps[Receipt]: ...
     def list_page(self, request: ListRequest) -> Steps[Sessions]: ...
     def scrub(self) -> Steps[None]: ...
@@ -172,7 +173,7 @@ class ServedStore(ClosedStore):
 
     def append(self, request: AppendRequest, /) -> Appended:
         appended = self._connections.run(self._operations.append(request))
-        if request.rewrites and self._scrub_on_delete:
+        if request.rewrites and request.erase and self._scrub_on_delete:
             self.scrub()
         return appended
 
@@ -237,6 +238,21 @@ class ServedStore(ClosedStore):
         )
         return self._connections.run(self._operations.list_page(request))
 
+    def delete_many(self, names: Sequence[str], /) -> Receipt:
+        """Remove sessions by their names; the server rewrites its files once.
+
+        Args:
+            names: Of sessions that are nobody's.
+        """
+        receipt = self._connections.run(self._operations.delete_many(names))
+        if not receipt.sessions or not self._scrub_on_delete:
+            return _without_scrub(receipt)
+        try:
+            self.scrub()
+        except ContextError as error:
+            return _after_failure(receipt, error, of_one=False)
+        return receipt
+
     def expire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
         at, most = check_time(time.time() if now is None else now), check_limit(limit)
         receipt = self._connections.run(self._operations.expire(at, most))
@@ -258,7 +274,7 @@ class ServedStore(ClosedStore):
 
     async def aappend(self, request: AppendRequest, /) -> Appended:
         appended = await self._connections.arun(self._operations.append(request))
-        if request.rewrites and self._scrub_on_delete:
+        if request.rewrites and request.erase and self._scrub_on_delete:
             await self.ascrub()
         return appended
 
@@ -301,6 +317,17 @@ class ServedStore(ClosedStore):
             after=after,
         )
         return await self._connections.arun(self._operations.list_page(request))
+
+    async def adelete_many(self, names: Sequence[str], /) -> Receipt:
+        """Remove sessions by their names; see `delete_many`."""
+        receipt = await self._connections.arun(self._operations.delete_many(names))
+        if not receipt.sessions or not self._scrub_on_delete:
+            return _without_scrub(receipt)
+        try:
+            await self.ascrub()
+        except ContextError as error:
+            return _after_failure(receipt, error, of_one=False)
+        return receipt
 
     async def aexpire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
         at, most = check_time(time.time() if now is None else now), check_limit(limit)

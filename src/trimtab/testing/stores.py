@@ -276,6 +276,10 @@ class _Check:
         self.store.append(request)
         claim = "asked again later, it does not undo a newer one"
         self.equal("rewrites", self.load(session)[1], newer, claim)
+        alone = append_request(session, 6, [], rewrites=[new])
+        self.refuse(replace(alone, expected_version=5), VersionConflictError, "rewrites")
+        self.equal("rewrites", self.store.append(alone)[:2], (6, False), "a rewrite alone keeps the version")
+        self.equal("rewrites", self.load(session)[:4], expected, "a rewrite may come alone")
 
     def check_paging(self) -> None:
         session = self.fill_session(7)
@@ -415,15 +419,21 @@ async def _check_async_forms(check: _Check, store: Store) -> None:
 # `Store.search`.
 
 
-_CALL = {"name": "find_heron", "arguments": '{"place": "r\\u00edo"}'}
+def _wide(text: str) -> str:
+    """Return a text so long that one longer by a character is longer by a step of encrypted stores."""
+    return text.ljust(_STEP_CHARS * len(text))
+
+
+_STEP_CHARS = 64
+_CALL = {"name": "find_heron", "arguments": f'{{"place": "r\\u00edo{" " * 1_700}"}}'}
 _PICTURE = {"url": "data:image/png;base64,heronheron"}
 _MESSAGES: tuple[dict[str, Any], ...] = (
-    {"role": "user", "content": "The heron stands in the river"},
-    {"role": "user", "content": [{"type": "text", "text": "A HERON, and an otter"}]},
+    {"role": "user", "content": _wide("The heron stands in the river")},
+    {"role": "user", "content": [{"type": "text", "text": _wide("A HERON, and an otter")}]},
     {"role": "assistant", "tool_calls": [{"id": "otter", "type": "function", "function": _CALL}]},
-    {"role": "tool", "tool_call_id": "c1", "content": "北京今天天气晴朗"},
-    {"role": "user", "content": "上海的天气 and the river otter"},
-    {"role": "assistant", "content": "Straße, naïve, ﬁne, १२ नमस्ते"},
+    {"role": "tool", "tool_call_id": "c1", "content": _wide("北京今天天气晴朗")},
+    {"role": "user", "content": _wide("上海的天气 and the river otter")},
+    {"role": "assistant", "content": _wide("Straße, naïve, ﬁne, १२ नमस्ते")},
     {"role": "user", "content": [{"type": "image_url", "image_url": _PICTURE}]},
 )
 
@@ -463,7 +473,7 @@ def check_search(check: _Check) -> None:
     """Ask for what is there and what is not, in a short session and at the end of a long one."""
     for before in (0, 700):
         session = check.new_session()
-        others = [entry({"content": f"filler number {at}"}) for at in range(before)]
+        others = [entry({"content": _wide(f"filler number {at}")}) for at in range(before)]
         apart: list[Event] = []
         for message in _MESSAGES:
             apart += [note("heron"), note("天气"), *(note() for _ in range(_APART - 3)), entry(message)]
@@ -498,7 +508,10 @@ def _check_neighbors(check: _Check) -> None:
     texts = ("long ago", "hello", "Where does the heron sleep?", "In the reeds.", "Thanks", "bye")
     events: list[Event] = []
     for text in texts:
-        events += [entry({"content": text}), *(replace(note("reeds"), kind=kind) for kind in _BOOKKEEPING)]
+        events += [
+            entry({"content": _wide(text)}),
+            *(replace(note("reeds"), kind=kind) for kind in _BOOKKEEPING),
+        ]
     check.store.append(append_request(session, 0, events))
     found = [1 + (1 + len(_BOOKKEEPING)) * place for place in (2, 3, 1, 4, 0)]
     check.search(session, "heron", found)
@@ -518,12 +531,14 @@ def _check_relevance(check: _Check) -> None:
         "The kite, over a lake and a long way off, behind the hill",
         "five six seven",
     )
-    filler = [entry({"content": f"filler number {at}"}) for at in range(300)]
-    check.store.append(append_request(session, 0, [*filler, *(entry({"content": one}) for one in texts)]))
+    filler = [entry({"content": _wide(f"filler number {at}")}) for at in range(300)]
+    check.store.append(
+        append_request(session, 0, [*filler, *(entry({"content": _wide(one)}) for one in texts)])
+    )
     found = [304, 305, 303, 306, 302, 307]
     check.search(session, "Where are herons?", found)
     check.search(session, "herons", found[:3], limit=3)
-    check.search(session, "crane kite", [305, 301, 306, 304, 302, 300, 303, 307, 299, 308])
+    check.search(session, "crane kite", [301, 305, 302, 300, 306, 304, 303, 299, 307, 308])
 
 
 def _check_limits(check: _Check, session: str, before: int) -> None:
@@ -549,6 +564,11 @@ def _check_growth(check: _Check, session: str, before: int) -> None:
     check.store.append(append_request(session, version, [note()], rewrites=[new]))
     check.search(session, "stands", [])
     check.search(session, "withdrawn", [before + _APART])
+    for word, gone in (("once", "withdrawn"), ("twice", "once")):
+        new = replace(stored, data={"message": {"role": "user", "content": word}})
+        check.store.append(append_request(session, version + 1, [], rewrites=[new]))
+        check.search(session, gone, [])
+        check.search(session, word, [before + _APART])
     check.search(session, "heron", [version, before + 2 * _APART, before + 3 * _APART])
 
 

@@ -36,8 +36,9 @@ from trimtab.cli.session.io import (
     write,
     write_lines,
 )
+from trimtab.cli.session.keys import drop_key, rotate
 from trimtab.cli.session.labels import filter_options
-from trimtab.cli.session.owners import list_sessions, row_text, write_receipt
+from trimtab.cli.session.owners import check_keys, list_sessions, row_text, write_receipt
 from trimtab.cli.session.switch import plan, switch
 from trimtab.errors import BudgetExceededError
 from trimtab.formats.origin import ORIGINS, OriginName
@@ -49,7 +50,7 @@ from trimtab.session.text import fact_text, rule_text
 from trimtab.stores import Event
 from trimtab.stores.lists import EXPIRE_LIMIT
 
-__all__ = ["plan", "session", "switch"]
+__all__ = ["drop_key", "plan", "rotate", "session", "switch"]
 
 version_type = click.IntRange(min=0)
 
@@ -306,6 +307,7 @@ def expire(url: str, output: str, limit: int) -> None:
     means that something could not be removed.
     """
     with open_session_store(url) as store:
+        check_keys(store)
         write_receipt(store.expire(limit=limit), output=output)
 
 
@@ -328,8 +330,9 @@ _IN = "--store chats.db --id ada"
 _EXAMPLES = {
     "add": (f"add {_IN} --budget 4k chat.json", f"add {_IN} --event-id m1 < message.json"),
     "clear": (f"clear {_IN}",),
-    "copy": (f"copy {_IN} --to archive.db --as ada-2025",),
+    "copy": (f"copy {_IN} --to archive.db --as ada-2025", f"copy {_IN} --to safe.db --to-keys file:keys"),
     "delete": (f"delete {_IN} --yes", "delete --store chats.db --owner ada --yes"),
+    "drop-key": (f"drop-key {_IN} --keys file:keys --yes",),
     "expire": ("expire --store chats.db",),
     "export": (f"export {_IN} ada.json", "export --store chats.db --owner ada > ada.jsonl"),
     "fork": (f"fork {_IN} --as ada-2 --at 12",),
@@ -342,6 +345,7 @@ _EXAMPLES = {
     "recall": (f"recall {_IN} 'disk full' --output text",),
     "facts": (f"facts {_IN} --output text",),
     "redact": (f"redact {_IN} EVENT_ID", f"redact {_IN} --where '[0-9]{{16}}'"),
+    "rotate": ("rotate --store chats.db --keys file:keys",),
     "rules": (f"rules {_IN} --output text", f"rules {_IN} --drop RULE_ID"),
     "show": (f"show {_IN} --output text", f"show {_IN} --report --output text"),
     "stats": (f"stats {_IN} --output text",),

@@ -17,15 +17,17 @@ from click.shell_completion import CompletionItem
 
 from trimtab._shared.checks import in_words, near_names
 from trimtab._shared.strict_json import dump, parse
-from trimtab.cli.options import output_option
+from trimtab.cli.options import keys_given, keys_option, output_option
 from trimtab.cli.output import Refused, encode, in_options, json_text, usage
 from trimtab.cli.session.io import event_data, event_line, read_bytes, say_missing, write, write_lines
 from trimtab.cli.session.labels import after_option, owner_option
-from trimtab.cli.session.owners import note_errors, write_receipt
+from trimtab.cli.session.owners import check_keys, names_in, note_errors, write_receipt
 from trimtab.counting import AdditiveCounter, CharCounter, EstimateCounter
 from trimtab.errors import (
     ConfigurationError,
     ContextError,
+    CorruptSessionError,
+    EncryptionKeyError,
     MissingExtraError,
     SessionExpiredError,
     UnknownNameError,
@@ -33,7 +35,17 @@ from trimtab.errors import (
 from trimtab.report.text import plain, plural
 from trimtab.session import Session
 from trimtab.session.options import other_form
-from trimtab.stores import Retry, SQLiteStore, Store, copy_session, open_store
+from trimtab.stores import (
+    EncryptedStore,
+    KeyRing,
+    Retry,
+    SQLiteStore,
+    Store,
+    copy_session,
+    encrypted,
+    open_store,
+)
+from trimtab.stores.encryption.records import PREFIX
 from trimtab.stores.secrets import mask
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,20 +60,25 @@ def complete_sessions(ctx: click.Context, param: click.Parameter, incomplete: st
         return []
     try:  # whoever types is not told what is wrong: the command will
         with redirect_stderr(io.StringIO()), open_session_store(url) as store:
-            return [CompletionItem(name) for name in store.sessions(prefix=incomplete)]
+            return [CompletionItem(name) for name in names_in(store, prefix=incomplete)]
     except (click.ClickException, SystemExit):
         return []
 
 
-store_option = click.option(
-    "--store",
-    "url",
-    metavar="URL",
-    envvar="TRIMTAB_STORE",
-    show_envvar=True,
-    required=True,
-    help=f"The store of the sessions: FILE, {_KINDS}",
-)
+def store_option(command: F) -> F:
+    """Add the options that say where sessions are, and with which keys."""
+    store = click.option(
+        "--store",
+        "url",
+        metavar="URL",
+        envvar="TRIMTAB_STORE",
+        show_envvar=True,
+        required=True,
+        help=f"The store of the sessions: FILE, {_KINDS}",
+    )
+    return store(keys_option(command))
+
+
 id_option = click.option(
     "--id", "name", metavar="ID", required=True, shell_complete=complete_sessions, help="Name of the session."
 )
@@ -107,11 +124,32 @@ _CONDITIONS = ("owner", "prefix", "metadata", "after")
 """What a list or an export is asked for: one that cannot be is wrong usage."""
 
 
-@contextmanager
-def open_session_store(url: str, *, create: bool = False) -> Generator[Store]:
-    """Open the store of a URL, made if `create`, and close it in the end; what fails on the way is exit 1."""
-    store = _store_of(url, create=create)
+def _with_ring(store: Store, place: str) -> EncryptedStore:
+    """Make a store encrypted by the key ring at a place."""
     try:
+        return encrypted(store, KeyRing.read(place))
+    except MissingExtraError as error:
+        raise Refused(in_options(error)) from None
+    except ConfigurationError as error:
+        raise Refused(f"--keys: {in_options(error)}") from None
+
+
+@contextmanager
+def open_session_store(url: str, *, create: bool = False, keys: str | None = None) -> Generator[Store]:
+    """Open the store of a URL, made if `create`, and close it in the end; what fails on the way is exit 1.
+
+    Without `keys` with those that the command was given; the empty place is that of a store without.
+    """
+    store = _store_of(url, create=create)
+    place = keys_given() if keys is None else keys
+    if place:
+        store = _with_ring(store, place)
+    try:
+        if create and place is None and store.sessions(prefix=PREFIX, limit=1):
+            raise Refused(
+                "the sessions of this store are encrypted: pass --keys PLACE, or --keys '' to begin one in"
+                " plain text"
+            )
         yield store
     except MissingExtraError as error:
         raise Refused(mask(in_options(error), url)) from None
@@ -166,7 +204,7 @@ def _open_with_counter(store: Store, name: str) -> tuple[Session, AdditiveCounte
     try:
         session.refresh()
     except UnknownNameError:
-        names = store.sessions()
+        names = names_in(store)
         near = near_names(name, names)
         others = "; `trimtab session list` lists the sessions" if names else ", and there is no other"
         raise UnknownNameError(
@@ -332,16 +370,34 @@ def import_(url: str, name: str | None, output: str, file: BinaryIO | None) -> N
 @session.command()
 @click.option("--to", "target", metavar="URL", required=True, help="The other store; may be the same.")
 @click.option("--as", "renamed", metavar="ID", help="The name in the other store. Default: the same.")
+@click.option(
+    "--to-keys", metavar="PLACE", help="The key ring of the other store, as for --keys. Default: the same."
+)
+@click.option(
+    "--decrypt", is_flag=True, help="Write the texts of an encrypted session to a store without keys."
+)
 @session_options
 @usage
-def copy(url: str, name: str, output: str, target: str, renamed: str | None) -> None:
+def copy(
+    url: str,
+    name: str,
+    output: str,
+    target: str,
+    renamed: str | None,
+    to_keys: str | None,
+    decrypt: bool,
+) -> None:
     """Copy a session to another store, or under another name.
 
-    Repeat it to continue after an interruption, or to update the copy.
+    Repeat it to continue after an interruption, or to update the copy. The copy of an encrypted session is
+    encrypted, unless --decrypt is passed.
     """
-    with open_session_store(url) as store, open_session_store(target, create=True) as other:
+    if decrypt and (to_keys or not keys_given()):
+        raise Refused("--decrypt copies from a store with --keys to one without: pass no --to-keys")
+    theirs = "" if decrypt else to_keys
+    with open_session_store(url) as store, open_session_store(target, create=True, keys=theirs) as other:
         open_session(store, name)
-        written = copy_session(store, other, name, to=renamed)
+        written = copy_session(store, other, name, to=renamed, decrypt=decrypt)
         found = {"id": renamed or name, "events": written}
         write(found, lambda: f"{plain(renamed or name)}: {plural(written, 'event')} written", output=output)
 
@@ -440,7 +496,7 @@ def clear(one: Session) -> Answer:
     return Answer(found, lambda: f"{plain(one.id)}: an empty view from version {one.version:,} on")
 
 
-def _confirm(question: str, *, yes: bool) -> None:
+def confirm(question: str, *, yes: bool) -> None:
     """Ask on a terminal; elsewhere only `--yes` will do."""
     if yes:
         return
@@ -467,7 +523,7 @@ def redact(one: Session, yes: bool, where: str | None, event_ids: tuple[str, ...
             "pass the ids of messages (`trimtab session history --ids` shows them), or --where PATTERN"
         )
     what = plural(len(set(event_ids)), "message") if event_ids else f"every message with {plain(where or '')}"
-    _confirm(f"Overwrite {what} of {one.id!r}?", yes=yes)
+    confirm(f"Overwrite {what} of {one.id!r}?", yes=yes)
     done = one.redact(event_ids) if event_ids else one.redact(where=where)
     parts = {
         "redacted": done,
@@ -510,17 +566,26 @@ def delete(url: str, name: str | None, output: str, yes: bool, owner: str | None
     _check_one(name, owner)
     with open_session_store(url) as store:
         if owner is not None:
+            check_keys(store)
             sessions = plural(len(store.sessions(owner=owner)), "session")
-            _confirm(f"Delete {sessions} of {owner!r}?", yes=yes)
+            confirm(f"Delete {sessions} of {owner!r}?", yes=yes)
             write_receipt(store.delete(owner=owner), output=output)
             return
+        name = name or ""
         try:
-            one: Session | None = open_session(store, name or "")
+            one: Session | None = open_session(store, name)
             events = one.version if one else 0
         except SessionExpiredError as error:
             one, (entry,) = None, store.sessions(prefix=error.session, limit=1)
             events = entry.version
-        _confirm(f"Delete {name!r} with {plural(events, 'event')}?", yes=yes)
+        except (CorruptSessionError, EncryptionKeyError) as error:
+            if isinstance(error, EncryptionKeyError) and not isinstance(store, EncryptedStore):
+                raise  # with its keys, which go as well
+            confirm(f"Delete {name!r}, which cannot be read ({error})?", yes=yes)
+            store.delete(name)
+            write({"deleted": name, "events": None}, lambda: f"{plain(name)}: deleted", output=output)
+            return
+        confirm(f"Delete {name!r} with {plural(events, 'event')}?", yes=yes)
         store.delete(name) if one is None else one.delete()
         found = {"deleted": name, "events": events}
-        write(found, lambda: f"{plain(name or '')}: {plural(events, 'event')} deleted", output=output)
+        write(found, lambda: f"{plain(name)}: {plural(events, 'event')} deleted", output=output)

@@ -8,19 +8,34 @@ from typing import Any
 
 import click
 
-from trimtab.cli.output import in_options
+from trimtab.cli.output import Refused, in_options
 from trimtab.cli.session.io import when, write
 from trimtab.errors import ContextError
 from trimtab.report.text import plain, plural
-from trimtab.stores import LoadRequest, Receipt, SessionEntry, Store
+from trimtab.stores import EncryptedStore, LoadRequest, Receipt, SessionEntry, Store
+from trimtab.stores.encryption.lists import list_shown
+from trimtab.stores.encryption.records import PREFIX
 
 
 def list_sessions(store: Store, **asked: Any) -> tuple[list[dict[str, Any]], str | None]:
     """List sessions, and where the next page begins; a store without entries is asked for each."""
-    found = store.sessions(**{name: one for name, one in asked.items() if one is not None})
+    found = list_shown(store, **{name: one for name, one in asked.items() if one is not None})
     if all(isinstance(one, SessionEntry) for one in found):
         return [one.to_dict() for one in found], getattr(found, "next", None)
     return list(filter(None, (name_of(store, name) for name in found))), None
+
+
+def names_in(store: Store, *, prefix: str | None = None) -> list[str]:
+    """List the sessions of a store, which may be encrypted and opened without its keys."""
+    return list(list_shown(store, **({} if prefix is None else {"prefix": prefix})))
+
+
+def check_keys(store: Store) -> None:
+    """Refuse to remove many sessions of an encrypted store without their keys, which would stay."""
+    if not isinstance(store, EncryptedStore) and store.sessions(prefix=PREFIX, limit=1):
+        raise Refused(
+            "the sessions of this store are encrypted: pass --keys PLACE, so that their keys go, too"
+        )
 
 
 def note_errors(lines: Iterable[str], failed: list[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from trimtab._shared.steps import Pause, Steps, relay
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
 from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadRequest, SearchRequest
-from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_of
+from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_in, keys_of
 from trimtab.stores.lists import (
     BATCH_EVENTS,
     BATCH_SESSIONS,
@@ -18,6 +18,7 @@ from trimtab.stores.lists import (
     Removal,
     entry_of,
     left_by,
+    remove_named,
     remove_owned,
 )
 from trimtab.stores.rows import (
@@ -269,25 +270,29 @@ class Operations:
         if rewrites:
             yield from self._rewrite(request, key, rewrites, indexed=indexed)
             yield Execute("COMMIT")
-        if rows[-1].version - indexed >= FILL_EVENTS:
+        version = request.expected_version + len(rows)
+        if version - indexed >= FILL_EVENTS:
             # What fails here is told by the search: the events are stored.
             with suppress(self._psycopg.Error, StoreError):
                 # One batch more than was added, so that the log of an older version catches up.
                 for _ in range(1 + len(rows) // FILL_EVENTS):
                     yield from self._fill(key, request.session)
-        return Appended(rows[-1].version, incarnation=str(key))
+        return Appended(version, incarnation=str(key))
 
     def _insert(self, request: AppendRequest, rows: list[Row]) -> Execute:
         """Take the place after the expected version and fill it: one statement, all or nothing.
 
         Of two writers the second waits for the first at the row of the session, and then finds it moved.
         """
-        name, expected, version = request.session, request.expected_version, rows[-1].version
+        name, expected = request.session, request.expected_version
         labels, used = request.new_labels(), request.used
+        version = expected + len(rows)
         if expected:
-            known = "expires = %s + ttl" if labels is None else "(owner, metadata, labels, ttl, expires) = "
-            known += "" if labels is None else f"({_LABELS})"
-            taken = f"UPDATE {self._tables.sessions} SET version = %s, used = %s, {known}"
+            known = "expires = coalesce(%s::float8, used) + ttl"
+            known = known if labels is None else f"(owner, metadata, labels, ttl, expires) = ({_LABELS})"
+            taken = (
+                f"UPDATE {self._tables.sessions} SET version = %s, used = coalesce(%s::float8, used), {known}"
+            )
             taken += " WHERE name = %s AND version = %s AND key::text = coalesce(%s, key::text)"
             put: tuple[object, ...] = (used,) if labels is None else _label_columns(labels, used)
             place: tuple[object, ...] = (version, used, *put, name, expected, request.incarnation)
@@ -305,17 +310,17 @@ class Operations:
                 SELECT taken.key, r.* FROM taken, {_ROWS}
             )
             SELECT key, indexed FROM taken"""
-        return Execute(sql, (*place, *_columns(rows)))
+        return Execute(sql, (*place, *(_columns(rows) or [[]] * len(Row._fields))))
 
     def _refusal(self, request: AppendRequest) -> Steps[Appended]:
         """Find out why nothing was added."""
-        first = request.events[0]
+        first = request.events[0].id if request.events else None
         sql = f"""
             SELECT s.key, s.version, {_COLUMNS}
             FROM {self._tables.sessions} s
             LEFT JOIN {self._tables.events} e ON e.session = s.key AND e.id = %s
             WHERE s.name = %s"""
-        rows = yield Execute(sql, (first.id, request.session))
+        rows = yield Execute(sql, (first, request.session))
         key, version, *row = rows[0] if rows else (None, 0, None)
         check_incarnation(request.session, request.incarnation, _incarnation(key))
         if row[0] is not None:
@@ -516,6 +521,10 @@ class Operations:
         """Remove the rows of all sessions of an owner."""
         return remove_owned(owner, self.list_page, self._remove_batch)
 
+    def delete_many(self, names: Sequence[str]) -> Steps[Receipt]:
+        """Remove the rows of sessions by their names."""
+        return remove_named(names, self._remove_batch)
+
     def _remove_batch(self, batch: Removal) -> Steps[Receipt]:
         """Remove what is still as it was listed, all or nothing."""
         yield Execute(_BEGIN)
@@ -524,11 +533,10 @@ class Operations:
         sql = f"SELECT key, name, owner FROM {named} ORDER BY key FOR UPDATE"
         rows = yield Execute(sql, (batch.names,))
         now = {name: (str(key), owner) for key, name, owner in rows}
-        meant = {str(one): (one.incarnation, batch.owner) for one in batch.entries}
-        gone = {name: key for key, name, _ in rows if now[name] == meant[name]}
-        receipt = yield from self._remove([*gone.values()])
+        gone = batch.meant(now)
+        receipt = yield from self._remove([key for key, name, _ in rows if name in gone])
         yield Execute("COMMIT")
-        return replace(receipt, left=left_by(batch, gone, now))
+        return replace(receipt, left=left_by(batch, gone, now), keys=keys_in(gone))
 
     def expire(self, now: float, limit: int) -> Steps[Receipt]:
         """Remove sessions whose time is over, batch by batch, without those that another process is at."""
@@ -549,23 +557,25 @@ class Operations:
         keys = [key for (key,) in (yield Execute(sql, (now, most)))]
         # now that they are locked: what was added until then is seen; a newest event may be lost
         sql = f"""
-            SELECT s.key, s.version, s.ttl, coalesce((
+            SELECT coalesce((
                 SELECT time FROM {self._tables.events} e WHERE e.session = s.key AND e.version = s.version
-            ), s.used) FROM {self._tables.sessions} s WHERE s.key = ANY(%s) ORDER BY s.expires"""
+            ), s.used), s.name, s.version, s.used, s.owner, s.metadata, s.ttl, s.key
+            FROM {self._tables.sessions} s WHERE s.key = ANY(%s) ORDER BY s.expires"""
         rows = (yield Execute(sql, (keys,))) if keys else []
-        over: list[int] = []
+        over: dict[int, SessionEntry] = {}
         events = relisted = 0
-        for key, version, ttl, used in rows:
+        for used, *row in rows:
+            version, ttl, key = row[1], row[5], row[6]
             if used + ttl > now:  # by an older trimtab, which did not note it
                 sql = f"UPDATE {self._tables.sessions} SET used = %s, expires = %s + ttl WHERE key = %s"
                 yield Execute(sql, (used, used, key))
                 relisted += 1
             elif not over or events + version <= BATCH_EVENTS:
-                over.append(key)
+                over[key] = _entry(row)
                 events += version
-        receipt = yield from self._remove(over)
+        receipt = yield from self._remove([*over])
         yield Execute("COMMIT")
-        return replace(receipt, more=receipt.sessions + relisted > 0)
+        return replace(receipt, more=receipt.sessions + relisted > 0, keys=keys_in(over.values()))
 
     def list_page(self, request: ListRequest) -> Steps[Sessions]:
         """List sessions: one statement."""
@@ -620,11 +630,11 @@ class Operations:
 _LABELS = "%s::text, %s::text, %s::text[], %s::float8, %s::float8"
 
 
-def _label_columns(labels: Labels, used: float) -> tuple[object, ...]:
+def _label_columns(labels: Labels, used: float | None) -> tuple[object, ...]:
     """Write labels as `_LABELS` takes them: owner, metadata, its keys, time to live and end."""
     metadata = labels.metadata_text if labels.metadata else None
     keys = keys_of(labels.metadata) or None
-    return labels.owner, metadata, keys, labels.ttl, labels.end_after(used)
+    return labels.owner, metadata, keys, labels.ttl, None if used is None else labels.end_after(used)
 
 
 def _entry(row: Sequence[Any]) -> SessionEntry:

@@ -29,13 +29,14 @@ from typing import Any
 
 from trimtab._shared.steps import Steps
 from trimtab.stores.base import AppendRequest
-from trimtab.stores.labels import Receipt, SessionEntry, Sessions, keys_of
+from trimtab.stores.labels import Receipt, SessionEntry, Sessions, keys_in, keys_of
 from trimtab.stores.lists import (
     DamagedEntry,
     ListRequest,
     Removal,
     entry_of,
     left_by,
+    remove_named,
     remove_owned,
 )
 from trimtab.stores.redis.commands import INCARNATION, Command, Scan, Script
@@ -169,15 +170,16 @@ while at < last do
   bytes = bytes + math.max(0, string.len(row) - string.len(head) - 1)
 end
 if at < version then return {'counted', false, at, messages, bytes} end
+local told = redis.call('HGET', key, 'o') or ''
 redis.call('UNLINK', key)
-return {'gone', change_list(old, {}), at, messages, bytes}
+return {'gone', change_list(old, {}), at, messages, bytes, told}
 """
 )
 """Remove a session, unless it is another one than was meant or it was used; or count, if it is long.
 
 ARGV: its name; the incarnation, owner and time that are meant, '' for any; up to which event they are
 counted; how many are counted at once; the member of the list that told of it, which leaves the list unless
-it is right. What went, and how many messages and bytes were counted.
+it is right. What went, how many messages and bytes were counted, and the labels of what is gone.
 """
 
 
@@ -202,15 +204,19 @@ class Listing:
 
     @staticmethod
     def words(request: AppendRequest) -> tuple[Any, ...]:
-        """Return the last words of an append: time of use, labels, orders, time to live, name."""
+        """Return the last words of an append: time of use, labels, orders, time to live, name.
+
+        Without a time of use the list is not changed.
+        """
         labels = request.new_labels()
+        used = "" if request.used is None else repr(request.used)
         if labels is None:
-            return repr(request.used), "", "", "", request.session
+            return used, "", "", "", request.session
         orders = [] if labels.owner is None else [f"o{labels.owner}"]
         orders += (f"l{key}" for key in keys_of(labels.metadata))
         told = json.dumps([labels.owner, labels.metadata_text, labels.ttl])
         ttl = "" if labels.ttl is None else repr(labels.ttl)
-        return repr(request.used), told, "".join(f"{one}\0" for one in orders), ttl, request.session
+        return used, told, "".join(f"{one}\0" for one in orders), ttl, request.session
 
     def begin(self) -> Steps[None]:
         """Note that the list is whole: there is no session yet."""
@@ -309,6 +315,10 @@ class Listing:
         """Remove all sessions of an owner."""
         return remove_owned(owner, self.list_page, self._remove_batch)
 
+    def delete_many(self, names: Sequence[str]) -> Steps[Receipt]:
+        """Remove sessions by their names."""
+        return remove_named(names, self._remove_batch)
+
     def _remove_batch(self, batch: Removal) -> Steps[Receipt]:
         """Remove sessions, each at once or not at all."""
         receipt, now = Receipt(), dict[str, tuple[str, str | None]]()
@@ -358,7 +368,9 @@ class Listing:
                 return "used", Receipt()
             at, messages, size = told[1], messages + told[2], size + told[3]
             if outcome == b"gone":
-                return "gone", Receipt(sessions=1, messages=messages, bytes=size)
+                entry = _entry(name, (at, b"", 0, told[4] or None, None))
+                keys = keys_in([] if entry is None else [entry])
+                return "gone", Receipt(sessions=1, messages=messages, bytes=size, keys=keys)
 
 
 def _bounds(request: ListRequest) -> tuple[bytes, bytes]:

@@ -116,11 +116,13 @@ local version = tonumber(redis.call('HGET', key, 'v') or '0')
 if ARGV[4] ~= '' and ARGV[4] ~= incarnation then
   return {'deleted', version, incarnation}
 end
-local same = redis.call('HGET', key, 'i' .. ARGV[7])
+local same = added > 0 and redis.call('HGET', key, 'i' .. ARGV[7])
 if same then
   return {'same', version, incarnation, redis.call('HGET', key, 'e' .. same) or '', tonumber(same)}
 end
-if version ~= expected or (rewritten > 0 and ARGV[6] ~= version .. ' ' .. (incarnation or '')) then
+local rewrite = redis.call('HGET', key, 'r') or '0'
+local seen = version .. ' ' .. (incarnation or '') .. ' ' .. rewrite
+if version ~= expected or (rewritten > 0 and ARGV[6] ~= seen) then
   return {'conflict', version, incarnation}
 end
 local first_rewrite = 7 + 2 * added
@@ -164,23 +166,24 @@ for at = first_term, #ARGV, 5 do
   end
 end
 if rewritten > 0 then
-  redis.call('HSET', key, 'r', version + added)
+  local last = math.max(version + added, tonumber(rewrite) + 1)
+  redis.call('HSET', key, 'r', string.format('%.0f', last))
 end
 if not incarnation then
   incarnation = ARGV[5]
   redis.call('HSET', key, 'n', incarnation)
 end
 redis.call('HSET', key, 'v', version + added)
-return {'added', version + added, incarnation, index, list(name, used, labels, groups, ttl)}
+return {'added', version + added, incarnation, index, used ~= '' and list(name, used, labels, groups, ttl)}
 """
 )
 """Check everything, then write everything: a script is not undone, so it may not fail in between.
 
 ARGV: expected version, events, rewrites; the incarnation that is meant (none: '') and one for a session that
-begins; version and incarnation that the rewritten rows were read at; id and row of each event; version, head
-and row of each rewrite, how many texts more that makes and how many characters; "+" or "-", version, term,
-span and posting of each term that a rewrite adds or removes, of what it removes the first two bytes; and
-last the five of `LISTED_WORDS`.
+begins; version, incarnation and last rewrite that the rewritten rows were read at; id and row of each event;
+version, head and row of each rewrite, how many texts more that makes and how many characters; "+" or "-",
+version, term, span and posting of each term that a rewrite adds or removes, of what it removes the first two
+bytes; and last the five of `Listing.words`.
 """
 
 LOAD = Script.of(
@@ -331,7 +334,7 @@ class Operations:
         self._prefix = prefix
         self._listing = Listing(prefix, redis=redis, cluster=cluster)
         self.list_page, self.expire = self._listing.list_page, self._listing.expire
-        self.delete_owned = self._listing.delete_owned
+        self.delete_owned, self.delete_many = self._listing.delete_owned, self._listing.delete_many
         self._redis = redis
         self._scrub_seconds = scrub_seconds
         self._is_marked = False
@@ -413,7 +416,7 @@ class Operations:
         if not request.rewrites:
             return "", {}, []
         new = {event.version: event for event in request.rewrites}
-        head, _, events = yield from self._read(request.session, "versions", *new)
+        head, rewrite, events = yield from self._read(request.session, "versions", *new)
         grown: dict[int, tuple[int, int]] = {}
         changes: list[Any] = []
         for old in events:
@@ -424,7 +427,7 @@ class Operations:
                 changes += ("-", old.version, term, span, POSTING.pack(offset, 0, 0)[:2])
             for term, often in others.items():
                 changes += ("+", old.version, term, span, POSTING.pack(offset, often, more))
-        return f"{head.version} {head.incarnation or ''}", grown, changes
+        return f"{head.version} {head.incarnation or ''} {_text(rewrite)}", grown, changes
 
     def _fill(self, session: str, head: _Head, *, most: float = inf) -> Steps[None]:
         """Put what is not in the index into it, batch by batch; fewer events than one remain.

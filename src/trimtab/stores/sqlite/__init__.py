@@ -8,7 +8,7 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from trimtab.stores.base import (
 )
 from trimtab.stores.fork import Forked
 from trimtab.stores.labels import Receipt, Sessions, check_owner
-from trimtab.stores.lists import ListRequest, Removal, check_one, remove_owned
+from trimtab.stores.lists import ListRequest, Removal, check_one, remove_named, remove_owned
 from trimtab.stores.rows import Row, check_session_name, from_row, to_rows, without_gaps
 from trimtab.stores.search import usable_terms
 from trimtab.stores.sqlite.lists import (
@@ -206,7 +206,8 @@ class SQLiteStore(Forked, ThreadedStore):
 
         answer, waiting = self._run(work, writes=True)
         if rewrites:
-            self._erase()
+            if request.erase:
+                self._erase()
         elif waiting >= BATCH_EVENTS:
             # One batch more than was added, so that an older log, or one whose index was emptied, catches up.
             # What fails here is told by the search: the events are stored.
@@ -287,6 +288,14 @@ class SQLiteStore(Forked, ThreadedStore):
     def _remove_now(self, batch: Removal) -> Steps[Receipt]:
         yield from ()
         return self._run(lambda one: remove_batch(one, batch), writes=True)
+
+    def delete_many(self, names: Sequence[str], /) -> Receipt:
+        """Remove sessions by their names; the file is rewritten once.
+
+        Args:
+            names: Of sessions that are nobody's; one that has an owner stays.
+        """
+        return self._erase_after(run(remove_named(names, self._remove_now), lambda ask: ask))
 
     def _erase_after(self, receipt: Receipt) -> Receipt:
         """Clean the files after an order about many sessions; if that fails the receipt says so."""

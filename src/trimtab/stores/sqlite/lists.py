@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_of
+from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_in, keys_of
 from trimtab.stores.lists import BATCH_SESSIONS, ListRequest, Removal, batches, entry_of, left_by
 from trimtab.stores.sqlite.rows import ask_erasure
 
@@ -66,15 +66,14 @@ def remove_batch(connection: sqlite3.Connection, batch: Removal, /) -> Receipt:
         f"SELECT session, incarnation, owner FROM trimtab_listed WHERE session IN ({places})", names
     )
     now = {name: (incarnation, owner) for name, incarnation, owner in rows}
-    meant = {str(one): (one.incarnation, batch.owner) for one in batch.entries}
-    gone = [name for name in names if now.get(name) == meant[name]]
+    gone = batch.meant(now)
     receipt = _remove(connection, gone) if gone else Receipt()
     return replace(receipt, left=left_by(batch, gone, now))
 
 
 def remove_session(connection: sqlite3.Connection, session: str, /) -> Receipt:
     """Remove a session that is there."""
-    return _remove(connection, [session])
+    return _remove(connection, [SessionEntry(session)])
 
 
 def remove_ended(connection: sqlite3.Connection, /, *, now: float, limit: int) -> Receipt:
@@ -84,11 +83,12 @@ def remove_ended(connection: sqlite3.Connection, /, *, now: float, limit: int) -
         f"SELECT {_COLUMNS} FROM trimtab_listed WHERE expires <= ? ORDER BY expires LIMIT ?", (now, most + 1)
     ).fetchall()
     first = next(batches(map(_entry, rows[:most]), None), Removal())
-    receipt = _remove(connection, first.names) if rows else Receipt()
+    receipt = _remove(connection, first.entries) if rows else Receipt()
     return replace(receipt, more=len(rows) > len(first.entries))
 
 
-def _remove(connection: sqlite3.Connection, names: list[str]) -> Receipt:
+def _remove(connection: sqlite3.Connection, entries: Sequence[SessionEntry]) -> Receipt:
+    names = [str(one) for one in entries]
     where = f"session IN ({', '.join('?' * len(names))})"
     count = "SELECT total(kind = 'message'), total(length(body)) FROM trimtab_events WHERE"
     messages, size = connection.execute(f"{count} {where}", names).fetchone()
@@ -104,4 +104,4 @@ def _remove(connection: sqlite3.Connection, names: list[str]) -> Receipt:
     ):
         connection.execute(f"DELETE FROM {table} WHERE {where}", names)
     ask_erasure(connection)
-    return Receipt(sessions=len(names), messages=int(messages), bytes=int(size))
+    return Receipt(sessions=len(names), messages=int(messages), bytes=int(size), keys=keys_in(entries))

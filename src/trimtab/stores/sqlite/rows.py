@@ -233,12 +233,14 @@ def append_rows(connection: sqlite3.Connection, request: AppendRequest, rows: li
     """Add rows as `Store.append` promises."""
     session, found = request.session, head_of(connection, request.session, request.incarnation)
     head = found or Head(0, new_incarnation())
-    stored = connection.execute(_BY_ID, (session, rows[0].id)).fetchone()
+    stored = connection.execute(_BY_ID, (session, rows[0].id)).fetchone() if rows else None
     if stored is not None:
         event = from_row(stored, session=session, incarnation=head.incarnation)
         return same_event(request, event, version=head.version)
     if request.expected_version != head.version:
         raise conflict(request, head.version)
+    if not rows:
+        return Appended(head.version, incarnation=head.incarnation)
     for row in rows:
         try:
             connection.execute("INSERT INTO trimtab_events VALUES (?, ?, ?, ?, ?, ?, ?)", (session, *row))

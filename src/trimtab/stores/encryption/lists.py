@@ -1,0 +1,95 @@
+"""Lists of a store with encrypted sessions: without the key records in it, and with the key that each has.
+
+The store's own index of sessions says which key record belongs to each, as an entry of its metadata that no
+list shows: so an order about many sessions takes their keys along, and reads none of the sessions for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from trimtab._shared.steps import Steps, run
+from trimtab.errors import ConfigurationError
+from trimtab.stores.base import Store
+from trimtab.stores.encryption.records import PREFIX, Ask
+from trimtab.stores.labels import KEY_LABEL, Labels, SessionEntry, Sessions
+from trimtab.stores.lists import ListRequest
+
+_BEHIND = f"{PREFIX}g"
+"""Behind the names of all key records, which end with a number in base 16."""
+
+_VALUE = re.compile(r"([0-9a-f]{16})\.([0-9a-f]{16})")
+
+
+def _digest(session: str) -> str:
+    return hashlib.blake2b(session.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def with_key(labels: Labels, session: str, id: str, /) -> Labels:
+    """Add the key record of a session to its labels."""
+    check_labels(labels)
+    return replace(labels, metadata={**labels.metadata, KEY_LABEL: f"{id}.{_digest(session)}"})
+
+
+def check_labels(labels: Labels, /) -> None:
+    """Refuse labels that say a key themselves."""
+    if KEY_LABEL in labels.metadata:
+        raise ConfigurationError(
+            f"metadata: an encrypted store keeps its own value as {KEY_LABEL!r}: use another name",
+            argument="metadata",
+        )
+
+
+def key_ids(keys: Iterable[tuple[str, str]], /) -> Iterator[str]:
+    """Read the ids of key records; not those of labels that were copied by hand from another session."""
+    for session, value in keys:
+        found = _VALUE.fullmatch(value)
+        if found is not None and found[2] == _digest(session):
+            yield found[1]
+
+
+def list_page(store: Store, /, **asked: Any) -> Steps[Sessions]:
+    """List sessions of a store, as `Store.sessions` says; records of keys are none."""
+    asked = {name: one for name, one in asked.items() if one is not None}
+    request = ListRequest(**asked)
+    if request.owner is not None or request.keys:  # key records have neither
+        page: Sessions = yield Ask(store, "sessions", (), asked)
+        return Sessions(_shown(page), next=page.next)
+    found: list[SessionEntry] = []
+    while True:
+        if request.asked is not None:
+            # by use each session and its key may be side by side
+            asked["limit"] = (request.asked - len(found)) * (2 if request.by_use else 1)
+        page = yield Ask(store, "sessions", (), asked)
+        found += _shown(page)
+        asked["after"] = getattr(page, "next", None)  # a store of before labels has one page
+        if asked["after"] is None or (request.asked is not None and len(found) >= request.asked):
+            return request.page(found)
+        if not request.by_use and PREFIX <= page[-1] < _BEHIND:
+            asked["after"] = json.dumps([_BEHIND])
+
+
+def list_shown(store: Store, /, **asked: Any) -> Sessions:
+    """List sessions of a store whose keys may be missing; see `list_page`."""
+    return run(list_page(store, **asked), lambda ask: getattr(ask.store, ask.method)(**ask.options))
+
+
+def _shown(page: Iterable[str]) -> Iterator[SessionEntry]:
+    for one in page:
+        if one.startswith(PREFIX):
+            continue
+        if not isinstance(one, SessionEntry):
+            yield SessionEntry(one)
+        elif KEY_LABEL not in one.labels.metadata:
+            yield one
+        else:
+            metadata = {name: value for name, value in one.labels.metadata.items() if name != KEY_LABEL}
+            labels = replace(one.labels, metadata=metadata)
+            yield SessionEntry(
+                one, version=one.version, used=one.used, labels=labels, incarnation=one.incarnation
+            )
