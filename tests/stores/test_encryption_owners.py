@@ -1,0 +1,277 @@
+"""Whose encrypted sessions are: lists, exports and orders about many, and where their keys go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stores.served import Served, contents, load, served_postgres, served_redis
+from tests.stores.stores import Place, params, placed
+from tests.stores.test_owners import pages, put
+from trimtab import Session
+from trimtab.errors import ConfigurationError, StoreUnavailableError
+from trimtab.stores import (
+    AppendRequest,
+    EncryptedStore,
+    KeyRing,
+    Labels,
+    MemoryStore,
+    Receipt,
+    SQLiteStore,
+    Store,
+    encrypted,
+)
+
+RING = KeyRing({"one": b"first secret " * 3})
+TEXT = "zanzibarquoll"
+
+
+@pytest.fixture(
+    params=params("memory-encrypted", "sqlite-encrypted", "postgres-encrypted", "redis-encrypted")
+)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Give a place of each store, encrypted."""
+    with placed(request.param, tmp_path) as made:
+        yield made
+
+
+def _keys(store: EncryptedStore) -> list[str]:
+    """List the key records in the store of sessions."""
+    return [*store.keeps_labels_in.sessions(prefix="trimtab:key:")]
+
+
+def test_no_list_and_no_export_shows_a_key(place: Place) -> None:
+    """In any order, in pages of any size, whatever names stand beside those of the keys."""
+    names = ["a", "trimtab:", "trimtab:key", "trimtab:key;", "trimtab:l", "z"]
+    with place.make() as store:  # type: ignore[attr-defined]
+        for at, name in enumerate(names):
+            put(store, name, time=float(at + 1), metadata={"n": at} if at % 2 else {})
+        assert len(_keys(store)) == len(names)
+        asked: dict[str, Any]
+        for asked, wanted in (
+            ({}, names),
+            ({"prefix": "trimtab:"}, names[1:5]),
+            ({"prefix": "trimtab:key:"}, []),
+            ({"used_after": 0.0}, names),
+            ({"used_after": 1.5, "used_before": 5.5}, names[1:5]),
+            ({"metadata": {"n": 3}}, names[3:4]),
+        ):
+            assert store.sessions(**asked) == wanted, asked
+            for limit in (1, 2, 5, 6, 100):
+                found = [*pages(store, limit, **asked)]
+                assert [one for page in found for one in page] == wanted, (asked, limit)
+                assert len(found) == max(1, -(-len(wanted) // limit)), "no page is empty"
+        assert [one.metadata for one in store.sessions()][:2] == [{}, {"n": 1}]
+        told = [json.loads(line)["session"] for line in store.export()]
+        assert sorted(set(told)) == names
+        assert "trimtab:key" not in store.sessions(limit=1)[0].metadata
+
+
+def test_keys_go_with_the_sessions_of_an_order(place: Place) -> None:
+    """Those of what is gone and no other, whoever else reads it; receipts count no key."""
+    with place.make() as store, place.make() as other:  # type: ignore[attr-defined]
+        for at in range(4):
+            put(store, f"a{at}", owner="ada", ttl=5.0 if at < 2 else None)
+        put(store, "b", owner="bob")
+        put(store, "nobody")
+        assert len(other.sessions()) == len(_keys(store)) == 6
+        gone = store.expire(now=100.0)
+        assert (gone.sessions, gone.messages, gone.keys, len(_keys(store))) == (2, 2, (), 4)
+        gone = other.delete(owner="ada")
+        assert (gone.sessions, gone.messages, gone.keys, len(_keys(store))) == (2, 2, (), 2)
+        assert store.delete("b").sessions == 1
+        assert contents(load(store, "nobody")) == ["heron"]
+        assert (store.sessions(), len(_keys(store))) == (["nobody"], 1)
+        put(store, "a0", owner="ada")
+        assert contents(load(other, "a0")) == ["heron"]
+
+
+def test_labels_change_and_the_key_is_still_known(place: Place) -> None:
+    """Others are said, and the order after that takes the key along."""
+    with place.make() as store:  # type: ignore[attr-defined]
+        put(store, "s")
+        put(store, "s", at=1, owner="ada")
+        put(store, "s", at=2, owner="bob", metadata={"n": 1})
+        assert store.sessions(owner="bob")[0].metadata == {"n": 1}
+        assert store.delete(owner="ada") == Receipt()
+        assert len(load(store, "s")) == 3
+        assert store.delete(owner="bob").messages == 3
+        assert _keys(store) == []
+
+
+def test_a_session_is_opened_listed_and_exported_by_its_owner() -> None:
+    """The log says the labels in a ciphertext, the store's index in plain text."""
+    store = encrypted(inner := MemoryStore(), RING)
+    session = Session(400, store=store, id="s", owner="ada", metadata={"plan": "free"})
+    session.add({"role": "user", "content": TEXT})
+    session.label(owner="bob", metadata={"plan": "paid"})
+    assert inner.sessions(owner="bob") == ["s"]
+    again = Session.open(store, "s")
+    assert (again.owner, again.metadata) == ("bob", {"plan": "paid"})
+    again.fork(id="t").add({"role": "user", "content": "more"})
+    assert store.sessions(owner="bob", metadata={"plan": "paid"}) == ["s", "t"]
+    assert any(TEXT in line for line in store.export(owner="bob"))
+    assert not any(TEXT in line for line in inner.export())
+    store.drop_key("s")
+    told = [json.loads(line) for line in store.export(owner="bob")]
+    assert "its key" in told[0]["error"]
+    assert told[-1]["session"] == "t"
+    assert told[-1]["events"] == len(told) - 2
+    assert store.delete(owner="bob").sessions == 2
+    assert inner.sessions() == []
+
+
+class _Late(MemoryStore):
+    """Something happens between the call of an order and its work."""
+
+    before: Any = None
+
+    def delete(self, *args: Any, **options: Any) -> Receipt:
+        if self.before is not None and "owner" in options:
+            self.before()
+        return super().delete(*args, **options)
+
+
+def test_who_gets_another_owner_meanwhile_keeps_the_key() -> None:
+    """And who is begun anew has the new one."""
+    inner = _Late()
+    store, other = encrypted(inner, RING), encrypted(inner, RING)
+    for name in ("moved", "anew", "gone"):
+        put(store, name, owner="ada")
+
+    def meanwhile() -> None:
+        put(other, "moved", at=1, owner="bob")
+        other.delete("anew")
+        put(other, "anew", owner="bob", text="crane")
+
+    inner.before = meanwhile
+    assert store.delete(owner="ada").sessions == 1
+    for one in (store, other, encrypted(inner, RING)):
+        assert contents(load(one, "moved")) == ["heron", "heron"]
+        assert contents(load(one, "anew")) == ["crane"]
+    assert len(_keys(store)) == 2
+
+
+def test_labels_that_were_copied_by_hand_take_no_key() -> None:
+    """A key goes with its own session only."""
+    store = encrypted(inner := MemoryStore(), RING)
+    put(store, "s", owner="ada")
+    (row,) = inner.sessions(owner="ada")
+    rows = [replace(one, incarnation="") for one in load(inner, "s")]
+    labels = replace(row.labels, owner="bob")
+    inner.append(AppendRequest(session="t", expected_version=0, events=rows, labels=labels))
+    assert store.delete(owner="bob").sessions == 1
+    assert contents(load(store, "s")) == ["heron"]
+    with pytest.raises(ConfigurationError, match="keeps its own value") as caught:
+        put(store, "u", metadata={"trimtab:key": "x"})
+    assert caught.value.argument == "metadata"
+    assert (store.sessions(), len(_keys(store))) == (["s"], 1)
+
+
+class _Keys(MemoryStore):
+    """A store of keys that is not always there."""
+
+    is_there = True
+
+    def delete_many(self, names: Any, /) -> Receipt:
+        if not self.is_there:
+            raise StoreUnavailableError("the store of keys does not answer")
+        return super().delete_many(names)
+
+
+def test_keys_that_cannot_be_removed_are_told() -> None:
+    """The sessions are gone; what begins under their names is another."""
+    store = encrypted(inner := MemoryStore(), RING, key_store=(keys := _Keys()))
+    put(store, "s", owner="ada")
+    put(store, "t", ttl=1.0)
+    keys.is_there = False
+    gone = store.delete(owner="ada")
+    assert (gone.sessions, "does not answer" in (gone.not_erased or "")) == (1, True)
+    put(store, "s", owner="ada", text="crane")
+    assert contents(load(store, "s")) == ["crane"]
+    keys.is_there = True
+    assert store.expire(now=100.0) == Receipt(sessions=1, messages=1, bytes=gone.bytes)
+    assert store.delete(owner="ada").not_erased is None
+    assert (inner.sessions(), len(keys.sessions())) == ([], 1)
+
+
+class _Before(MemoryStore):
+    """A store of before stores knew owners."""
+
+    def sessions(self) -> list[str]:  # type: ignore[override]
+        return [*map(str, super().sessions())]
+
+    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:  # type: ignore[override]
+        super().delete(session, incarnation=incarnation)
+
+
+def test_a_store_that_knows_no_labels_says_so() -> None:
+    """What it can do it does as before; owners are refused, and nothing is dropped in silence."""
+    store = encrypted(_Before(), RING)
+    put(store, "s")
+    assert store.sessions() == ["s"]
+    calls: list[Any] = [
+        lambda: store.sessions(owner="ada"),
+        lambda: store.delete(owner="ada"),
+        lambda: store.expire(),
+        lambda: store.export(),
+        lambda: Session(400, store=store, id="t", owner="ada").add({"role": "user", "content": "x"}),
+    ]
+    for call in calls:
+        with pytest.raises(ConfigurationError, match="does not know owner="):
+            call()
+    assert store.delete("s") == Receipt()
+    assert store.sessions() == []
+
+
+def _plant(store: Store) -> None:
+    for name in ("one", "two", "three"):
+        session = Session(400, store=store, id=name, owner="ada", ttl=60.0 if name == "one" else None)
+        session.extend([{"role": "user", "content": f"{TEXT} {at}"} for at in range(9)])
+    (one,) = store.sessions(prefix="one")
+    assert store.expire(now=one.used + 61.0).sessions == 1
+    assert store.delete(owner="ada").sessions == 2
+
+
+def test_sqlite_has_nothing_of_what_an_order_removed(tmp_path: Path) -> None:
+    """No text, no ciphertext, and no key, in any file."""
+    path = tmp_path / "a.db"
+    store = encrypted(SQLiteStore(path), RING)
+    _plant(store)
+    for one in tmp_path.iterdir():
+        found = [
+            word for word in (TEXT, "trimtab.sealed", "trimtab:key:") if word.encode() in one.read_bytes()
+        ]
+        assert found == [], one
+    assert store.keeps_labels_in.sessions() == []
+    store.close()
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("make", [served_postgres, served_redis], ids=["postgres", "redis"])
+def test_servers_have_nothing_of_what_an_order_removed(make: Any) -> None:
+    """No text in any file, and no session and no key in the store."""
+    with make() as served:
+        assert isinstance(served, Served)
+        store = encrypted(served.make(), RING)
+        _plant(store)
+        assert store.keeps_labels_in.sessions() == []
+        served.at_rest()
+        files = [one for one in served.server.data.rglob("*") if one.is_file()]
+        assert not any(TEXT.encode() in one.read_bytes() for one in files)
+        store.close()
+
+
+def test_labels_of_the_most_entries_have_room_for_the_key() -> None:
+    """The key's own entry is not counted."""
+    store = encrypted(MemoryStore(), RING)
+    most = {str(at): at for at in range(64)}
+    put(store, "s", metadata=most)
+    assert store.sessions()[0].metadata == most
+    with pytest.raises(ConfigurationError, match="at most 64"):
+        Labels(metadata={**most, "more": 1})
