@@ -43,8 +43,9 @@ from trimtab.stores.postgres.connections import Pool as PostgresPool
 from trimtab.stores.postgres.connections import store_error as postgres_error
 from trimtab.stores.postgres.operations import MIGRATIONS, Tables
 from trimtab.stores.postgres.operations import Operations as PostgresOperations
+from trimtab.stores.redis.commands import Command
 from trimtab.stores.redis.connections import store_error as redis_error
-from trimtab.stores.redis.operations import FILL_EVENTS, FILL_TERMS, PAGE_EVENTS, Command
+from trimtab.stores.redis.operations import FILL_EVENTS, FILL_TERMS, PAGE_EVENTS
 from trimtab.stores.redis.operations import Operations as RedisOperations
 from trimtab.stores.rows import to_row
 
