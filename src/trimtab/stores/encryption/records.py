@@ -228,7 +228,7 @@ class KeyRecords:
         return replace(new, version=record.version + 1)
 
     def drop(self, id: str, /, session: str) -> Steps[None]:
-        """Forget a key: the record says so from now on, and nothing is left of the secret."""
+        """Forget a key: the record says so from now on, and nothing of the secret remains."""
         self._forget(id)
         while True:
             newest = yield from self._newest(id)

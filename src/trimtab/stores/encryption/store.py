@@ -196,7 +196,7 @@ class EncryptedStore(ClosedStore):
         return await arun(self._rotate(), _aanswer)
 
     def scrub(self) -> None:
-        """Remove deleted and redacted data from the files of the stores, where they offer that."""
+        """Remove deleted and redacted data from files, if the stores offer that."""
         for store in self._stores():
             if (scrub := getattr(store, "scrub", None)) is not None:
                 scrub()
