@@ -524,7 +524,12 @@ class EncryptionKeyError(StoreError):
 class KeyDroppedError(EncryptionKeyError):
     """The session's own key was dropped, so nobody can read its text again.
 
-    Its rows can be deleted. Args as for `EncryptionKeyError`.
+    Its rows can be deleted.
+
+    Args:
+        message: The text of the error.
+        session: Name of the session.
+        key: As for `EncryptionKeyError`.
     """
 
 

@@ -78,7 +78,18 @@ def encrypted(store: Store, keys: Keys, /, *, key_store: Store | None = None) ->
 
 
 class EncryptedStore(ClosedStore):
-    """A store around another, made by `encrypted`."""
+    """A store around another, made by `encrypted`.
+
+    Args:
+        store: The store that keeps the sessions.
+        keys: What encrypts the keys of sessions.
+        key_store: The store that keeps these; None: `store`.
+
+    Example:
+        >>> from trimtab.stores import KeyRing, MemoryStore
+        >>> EncryptedStore(MemoryStore(), KeyRing({"a": bytes(32)}))
+        <EncryptedStore in <MemoryStore of 0 sessions>, KeyRing(a, current='a')>
+    """
 
     def __init__(self, store: Store, keys: Keys, /, *, key_store: Store | None = None) -> None:
         for name, one in (("store", store), ("key_store", store if key_store is None else key_store)):
