@@ -9,6 +9,7 @@ from trimtab._shared.checks import check_whole
 from trimtab._shared.steps import arun, run
 from trimtab.errors import ConfigurationError, EncryptionKeyError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, Store
+from trimtab.stores.encryption.store import encrypts
 from trimtab.stores.rows import check_session_name
 from trimtab.stores.search import SEALED
 
@@ -81,7 +82,7 @@ async def acopy_session(
 
 def _check_plain(source: Store, target: Store, *, decrypt: bool) -> None:
     """Refuse to write down what is encrypted, unless that is asked for."""
-    if getattr(source, "encrypts", False) and not getattr(target, "encrypts", False) and not decrypt:
+    if encrypts(source) and not encrypts(target) and not decrypt:
         raise ConfigurationError(
             "the session is encrypted, and the target is not: its text would be readable there. Pass the"
             " target as encrypted(target, keys), or copy_session(…, decrypt=True)",

@@ -28,7 +28,7 @@ _EXAMPLE = '"2026-11:$(openssl rand -base64 32)"'
 
 
 class Keys(ABC):
-    """What wraps the secrets of sessions; `KeyRing` and `KmsKeys` are the ones there are."""
+    """Wraps the secrets of sessions; see `KeyRing` and `KmsKeys`."""
 
     waits: bool = False
     """Whether a call takes long: an event loop then runs it in a thread."""
