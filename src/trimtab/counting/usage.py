@@ -147,7 +147,7 @@ def _shape_of(report: Mapping[str, Any]) -> _Shape:
     return shape
 
 
-def parts_of(value: object, /) -> BilledParts:
+def billed_parts(value: object, /) -> BilledParts:
     """Read by which prices a request and its answer were billed.
 
     Args:
@@ -157,7 +157,7 @@ def parts_of(value: object, /) -> BilledParts:
         ConfigurationError: It holds no input tokens, or a number that is none.
 
     Example:
-        >>> parts_of({"input_tokens": 3, "cache_read_input_tokens": 900, "output_tokens": 40})
+        >>> billed_parts({"input_tokens": 3, "cache_read_input_tokens": 900, "output_tokens": 40})
         BilledParts(base_tokens=3, read_tokens=900, write_tokens=0, hour_tokens=0, output_tokens=40)
     """
     report = _report_in(value)
