@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -320,16 +321,16 @@ class Exchange:
         return part, message.get("more_body", False)
 
     async def _fit_and_pass(self) -> None:
-        fitted = await self._fit(await self._body())
+        fitted, blocks = await self._fit(await self._body())
         upstream = self._upstream(fitted.named)
-        await self._note(fitted)
+        self._note(fitted, blocks)
         async with _Watch(self._receive, self._body_read) as watch:
             answer = await self._ask_fitted(upstream, fitted)
             again = await self._fit_again(answer, fitted) if answer.status in _REFUSES else None
             if again is not None:
                 answer.close()
-                fitted = again
-                await self._note(fitted)
+                fitted, blocks = again
+                self._note(fitted, blocks)
                 answer = await self._ask_fitted(upstream, fitted)
             reader = BillReader(answer.header(b"content-type"), answer.header(b"content-encoding"))
             try:
@@ -391,34 +392,37 @@ class Exchange:
         self._is_last = True  # what comes of it later is no request
         return self._error(408, "the body did not come in time", "slow_body")
 
-    async def _fit(self, content: bytes) -> FittedCall:
-        began, fits = perf_counter(), self._fits
-        encoding = self._header(b"content-encoding")
+    async def _fit(self, content: bytes) -> tuple[FittedCall, Sequence[int]]:
+        """Read and fit a request, in a thread where that takes long; returns its blocks with it."""
+        began, encoding = perf_counter(), self._header(b"content-encoding")
         came = self._call, content, encoding, self._headers, self._target, self._key, self._paths
-        if encoding or len(content) > MOST_QUICK_BYTES:
-            asked = await asyncio.to_thread(fits.read, *came)
-        else:
-            asked = fits.read(*came)
+        read, asked = partial(self._fits.read, *came), None
         if encoding:
+            asked = await asyncio.to_thread(read)
             self._hold(len(content) + asked.text_bytes)
-        self.record.model, self.record.asked = asked.model, asked
-        self.record.budget = asked.budget
-        fitted = fits.fit(asked) if fits.is_quick(asked) else await asyncio.to_thread(fits.fit, asked)
-        self.record.fit_ms = round((perf_counter() - began) * 1000, 2)
-        return fitted
+        elif len(content) <= MOST_QUICK_BYTES:
+            asked = read()
 
-    async def _note(self, fitted: FittedCall) -> None:
+        def fit() -> tuple[FittedCall, Sequence[int]]:
+            found, record = asked or read(), self.record
+            record.model, record.asked, record.budget = found.model, found, found.budget
+            fitted = self._fits.fit(found)
+            record.fit_ms = round((perf_counter() - began) * 1000, 2)
+            return fitted, self._blocks(fitted)
+
+        is_quick = asked is not None and self._fits.is_quick(asked)
+        return fit() if is_quick else await asyncio.to_thread(fit)
+
+    def _blocks(self, fitted: FittedCall) -> Sequence[int]:
+        """Number what is sent, if it is a conversation and no compression of one."""
+        is_plain = fitted.is_changed or not self._header(b"content-encoding")
+        return blocks_of(fitted.content) if is_plain and fitted.conversation else ()
+
+    def _note(self, fitted: FittedCall, blocks: Sequence[int]) -> None:
         """Note what is sent."""
         record = self.record
-        record.asked = fitted
+        record.asked, record.blocks = fitted, blocks
         record.told, record.reasons, record.conversation = fitted.told, fitted.reasons, fitted.conversation
-        is_plain = fitted.is_changed or not self._header(b"content-encoding")
-        if not is_plain or not record.conversation:
-            record.blocks = ()
-        elif len(fitted.content) <= MOST_QUICK_BYTES:
-            record.blocks = blocks_of(fitted.content)
-        else:
-            record.blocks = await asyncio.to_thread(blocks_of, fitted.content)
 
     def _upstream(self, model: str | None) -> Upstream:
         found = self._upstreams.find(self._api, model, self._key)
@@ -448,14 +452,21 @@ class Exchange:
             raise self._error(502, why, "upstream_failed")
         return answer
 
-    async def _fit_again(self, answer: _Answer, fitted: FittedCall) -> FittedCall | None:
+    async def _fit_again(
+        self, answer: _Answer, fitted: FittedCall
+    ) -> tuple[FittedCall, Sequence[int]] | None:
         """Read why an upstream refused a request, and fit that otherwise; None: the answer is passed on."""
         try:
             said = await answer.peek(MOST_REFUSAL_BYTES)
         except FAILURES as error:
             raise self._error(*failure_of(error)) from error
         text = AnswerReader(answer.header(b"content-encoding")).read(said)
-        return await asyncio.to_thread(self._fits.fit_again, fitted, text)
+
+        def fit() -> tuple[FittedCall, Sequence[int]] | None:
+            again = self._fits.fit_again(fitted, text)
+            return None if again is None else (again, self._blocks(again))
+
+        return await asyncio.to_thread(fit)
 
     # -- the answer
 
