@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ class Call:
     limit: int
     evicted: int
     changed: int
-    reasons: Counter[str]
+    reasons: Mapping[str, int]
     reuse: float | None
     """Share of what was sent that begins as the request before it did; None: it is the first."""
     billed: int | None
@@ -132,7 +132,7 @@ def _call_of(record: Record, reuse: float | None, told: Mapping[str, int]) -> Ca
     return Call(
         id=record.id,
         time=datetime.now(UTC),
-        reasons=Counter(record.reasons),
+        reasons=record.reasons,
         reuse=reuse,
         billed=record.billed,
         dollars=record.dollars,
