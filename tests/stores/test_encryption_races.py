@@ -333,7 +333,7 @@ def test_a_session_that_is_begun_while_another_is_deleted_keeps_its_rows_and_key
         begin(name)
         await calls["adelete"](name, incarnation=incarnation)
 
-    inner.delete, inner.adelete = delete, adelete  # type: ignore[method-assign,assignment]
+    inner.delete, inner.adelete = delete, adelete  # type: ignore[method-assign]
     _call(encrypted(inner, OLD), "delete", "s", awaited=awaited)
     assert begun
     assert plain_place.make().sessions() == []
