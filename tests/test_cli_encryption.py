@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from trimtab import cli
-from trimtab.stores import LoadRequest, SQLiteStore, open_store
+from trimtab.stores import LoadRequest, SQLiteStore
 
 ONE, TWO = "b25lIHNlY3JldCAh" * 3, "dHdvIHNlY3JldCAh" * 3
 TEXT = "Hello, I am Ada. My order is 7741."
@@ -140,8 +140,7 @@ def test_other_commands_read_an_encrypted_session(folder: Path) -> None:
     _session("import", "--id", "third", "ada.json")
     (folder / "ada.json").unlink()
     assert _traces(folder) == []
-    with open_store("safe.db") as store:
-        assert isinstance(store, SQLiteStore)
+    with SQLiteStore("safe.db") as store:
         for name in ("ada", "twin", "third"):
             assert all("trimtab.sealed" in one.data for one in store.load(LoadRequest(session=name)))
 

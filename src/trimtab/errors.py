@@ -524,7 +524,7 @@ class SessionExpiredError(StoreError):
 
 
 class EncryptionKeyError(StoreError):
-    """A session is encrypted with a key that is not there, or with another than the one of that name.
+    """The key that a session needs is not there, or another has its id.
 
     Nothing was changed. The text says which key is needed; no error shows a key.
 
@@ -545,7 +545,12 @@ class EncryptionKeyError(StoreError):
 class KeyDroppedError(EncryptionKeyError):
     """The session's own key was dropped, so nobody can read its text again.
 
-    Its rows can be deleted. Args as for `EncryptionKeyError`.
+    Its rows can be deleted.
+
+    Args:
+        message: The text of the error.
+        session: Name of the session.
+        key: As for `EncryptionKeyError`.
     """
 
 

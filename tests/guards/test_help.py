@@ -384,9 +384,10 @@ def test_every_option_of_every_command_is_given_in_a_test() -> None:
     texts = {path.name: path.read_text(encoding="utf-8") for path in files}
     texts["test_cli_session.py"] += texts.pop("test_cli_owners.py")  # the commands about many sessions
     others = "".join(text for name, text in texts.items() if name not in COMMAND_TESTS.values())
+    keys = texts["test_cli_encryption.py"]  # of every command that opens a store
     silent = [
         f"trimtab {' '.join(path)} {name}"
         for path, name in listed
-        if f'"{name}"' not in (texts[COMMAND_TESTS[path[0]]] if path[0] in COMMAND_TESTS else others)
+        if f'"{name}"' not in (texts[COMMAND_TESTS[path[0]]] + keys if path[0] in COMMAND_TESTS else others)
     ]
     assert silent == []

@@ -25,7 +25,8 @@ MEANT = """
 counting encoding feed fitting framing mapping need nothing pairing reasoning reporting seed shared string
 testing embed exceed proceed encrypted
 """
-"""Nouns of the field and rooms of the house that end like participles, and verbs that do; `encrypted()`."""
+"""Nouns of the field and rooms of the house that end like participles, and verbs that do;
+`encrypted(store)`."""
 
 
 def is_participle(name: str) -> bool:

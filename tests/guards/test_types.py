@@ -12,6 +12,7 @@ DOORS = (
     "trimtab.counting.own",
     "trimtab.counting.tokenizers.huggingface",
     "trimtab.replay.policies",
+    "trimtab.stores.encryption.store",
     "trimtab.strategies.base",
     "trimtab.testing.counters",
     "trimtab.testing.formats",

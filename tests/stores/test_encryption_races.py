@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -241,47 +241,53 @@ def test_a_request_that_is_repeated_after_a_lost_answer_is_mended() -> None:
     assert _generations(inner) == ["2"] * 4
 
 
-class Killed(BaseException):
-    """The process ends here."""
+class Dirty(SQLiteStore):
+    """A store in a file that stores what it is given, and fails before the file is clean."""
 
-
-class Killer(SQLiteStore):
-    """A store in a file whose process is killed before the files are clean."""
+    fails = False
 
     def append(self, request: AppendRequest, /) -> Any:
-        """Store it, and be killed before the files are clean."""
-        answer = super().append(replace(request, erase=False))
-        if request.erase and request.rewrites:
-            raise Killed
+        """Fail after it is stored."""
+        answer = super().append(replace(request, erase=request.erase and not self.fails))
+        if self.fails and request.erase:
+            raise StoreUnavailableError("the disk is full")
         return answer
 
     def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        """Be killed before it."""
-        raise Killed
+        """Fail before it."""
+        if self.fails:
+            raise StoreUnavailableError("the disk is full")
+        super().delete(session, incarnation=incarnation)
 
 
+@both
 @pytest.mark.parametrize("end", ["rotate", "drop_key"])
-def test_files_are_cleaned_by_the_call_after_one_that_was_killed(tmp_path: Path, end: str) -> None:
-    """Nothing is left to do, and still the secret that was wrapped by the old key is in the file."""
-    path = tmp_path / "chats.db"
-    with SQLiteStore(path) as store:
-        _fill(store)
-        record = next(name for name in store.sessions() if name != "s")
-        wrapped = load(store, record)[0].data["wrapped"].encode()
+def test_files_are_cleaned_by_the_call_after_one_that_failed(tmp_path: Path, end: str, awaited: bool) -> None:
+    """Nothing else is to be done, and still the secret that was wrapped by the old key is in the file."""
+    inner = Dirty(tmp_path / "chats.db")
+    _fill(inner)
+    record = next(name for name in inner.sessions() if name != "s")
+    wrapped = load(inner, record)[0].data["wrapped"].encode()
     given = ("s",) if end == "drop_key" else ()
 
     def is_there() -> bool:
         return any(wrapped in one.read_bytes() for one in tmp_path.iterdir())
 
-    killer = Killer(path)  # who is killed closes no file
-    with pytest.raises(Killed):
-        getattr(encrypted(killer, BOTH), end)(*given)
+    inner.fails = True
+    with pytest.raises(StoreUnavailableError):
+        getattr(encrypted(inner, BOTH), end)(*given)
+    inner.fails = False
     assert is_there()
-    store = SQLiteStore(path)
-    getattr(encrypted(store, BOTH), end)(*given)
+    store = encrypted(inner, BOTH)
+    asked = getattr(store, f"a{end}" if awaited else end)(*given)
+    if awaited:
+        asyncio.run(_wait_for(asked))
     assert not is_there()
-    store.close()
-    killer.close()
+    inner.close()
+
+
+async def _wait_for(asked: Awaitable[object]) -> None:
+    await asked
 
 
 @both
@@ -327,7 +333,7 @@ def test_a_session_that_is_begun_while_another_is_deleted_keeps_its_rows_and_key
         begin(name)
         await calls["adelete"](name, incarnation=incarnation)
 
-    inner.delete, inner.adelete = delete, adelete  # type: ignore[method-assign,assignment]
+    inner.delete, inner.adelete = delete, adelete  # type: ignore[method-assign]
     _call(encrypted(inner, OLD), "delete", "s", awaited=awaited)
     assert begun
     assert plain_place.make().sessions() == []

@@ -9,6 +9,7 @@ from trimtab._shared.checks import check_whole
 from trimtab._shared.steps import arun, run
 from trimtab.errors import ConfigurationError, EncryptionKeyError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, Store
+from trimtab.stores.encryption.store import encrypts
 from trimtab.stores.rows import check_session_name
 from trimtab.stores.search import SEALED
 
@@ -93,6 +94,7 @@ def copy_events(
 
     Where a copy is repeated an event of that id is there, perhaps of another time: it stays.
     """
+    _check_plain(source, target, decrypt=False)
     name = session if to is None else to
     return run(_copy(source, target, session, name, before, 500, incarnation, behind), _answer)
 
@@ -108,13 +110,14 @@ async def acopy_events(
     behind: Event | None = None,
 ) -> int:
     """Copy a session, and add an event behind the last one that is copied; see `copy_events`."""
+    _check_plain(source, target, decrypt=False)
     name = session if to is None else to
     return await arun(_copy(source, target, session, name, before, 500, incarnation, behind), _aanswer)
 
 
 def _check_plain(source: Store, target: Store, *, decrypt: bool) -> None:
     """Refuse to write down what is encrypted, unless that is asked for."""
-    if getattr(source, "encrypts", False) and not getattr(target, "encrypts", False) and not decrypt:
+    if encrypts(source) and not encrypts(target) and not decrypt:
         raise ConfigurationError(
             "the session is encrypted, and the target is not: its text would be readable there. Pass the"
             " target as encrypted(target, keys), or copy_session(…, decrypt=True)",

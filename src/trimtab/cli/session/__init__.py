@@ -330,9 +330,9 @@ _IN = "--store chats.db --id ada"
 _EXAMPLES = {
     "add": (f"add {_IN} --budget 4k chat.json", f"add {_IN} --event-id m1 < message.json"),
     "clear": (f"clear {_IN}",),
-    "copy": (f"copy {_IN} --to archive.db --as ada-2025", f"copy {_IN} --to safe.db --to-keys file:keys"),
+    "copy": (f"copy {_IN} --to archive.db --as ada-2025", f"copy {_IN} --to b.db --to-keys file:k"),
     "delete": (f"delete {_IN} --yes", "delete --store chats.db --owner ada --yes"),
-    "drop-key": (f"drop-key {_IN} --keys file:keys --yes",),
+    "drop-key": (f"drop-key {_IN} --keys file:keys",),
     "expire": ("expire --store chats.db",),
     "export": (f"export {_IN} ada.json", "export --store chats.db --owner ada > ada.jsonl"),
     "fork": (f"fork {_IN} --as ada-2 --at 12",),

@@ -28,7 +28,7 @@ _EXAMPLE = '"2026-11:$(openssl rand -base64 32)"'
 
 
 class Keys(ABC):
-    """What wraps the secrets of sessions; `KeyRing` and `KmsKeys` are the ones there are."""
+    """Wraps the secrets of sessions; see `KeyRing` and `KmsKeys`."""
 
     waits: bool = False
     """Whether a call takes long: an event loop then runs it in a thread."""
@@ -197,7 +197,7 @@ class KmsKeys(Keys):
 
     A session's secret is sent there when the session begins or is rotated, and when a process reads the
     session for the first time. Both functions may be async; then only the forms for asyncio work. What they
-    raise is raised by the store.
+    raise is the cause of an `EncryptionKeyError`; of a `StoreUnavailableError` if it is an `OSError`.
 
     Args:
         current: Id of the key at the service that wraps new secrets, such as its ARN.

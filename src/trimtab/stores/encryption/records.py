@@ -200,7 +200,7 @@ class KeyRecords:
         return replace(new, version=record.version + 1)
 
     def drop(self, id: str, /, session: str) -> Steps[None]:
-        """Forget a key: the record says so from now on, and nothing is left of the secret.
+        """Forget a key: the record says so from now on, and nothing of the secret remains.
 
         Raises:
             EncryptionKeyError: There is none in the store of keys, or it is that of another session.

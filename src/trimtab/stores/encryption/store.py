@@ -84,7 +84,18 @@ def encrypted(store: Store, keys: Keys, /, *, key_store: Store | None = None) ->
 
 
 class EncryptedStore(ClosedStore):
-    """A store around another, made by `encrypted`."""
+    """A store around another, made by `encrypted`.
+
+    Args:
+        store: The store that keeps the sessions.
+        keys: What encrypts the keys of sessions.
+        key_store: The store that keeps these; None: `store`.
+
+    Example:
+        >>> from trimtab.stores import KeyRing, MemoryStore
+        >>> EncryptedStore(MemoryStore(), KeyRing({"a": bytes(32)}))
+        <EncryptedStore in <MemoryStore of 0 sessions>, KeyRing(a, current='a')>
+    """
 
     def __init__(self, store: Store, keys: Keys, /, *, key_store: Store | None = None) -> None:
         for name, one in (("store", store), ("key_store", store if key_store is None else key_store)):
@@ -258,7 +269,7 @@ class EncryptedStore(ClosedStore):
         return await arun(self._rotate(), _aanswer)
 
     def scrub(self) -> None:
-        """Remove deleted and redacted data from the files of the stores, where they offer that."""
+        """Remove deleted and redacted data from files, if the stores offer that."""
         for store in self._stores():
             if (scrub := getattr(store, "scrub", None)) is not None:
                 scrub()
@@ -521,6 +532,11 @@ class EncryptedStore(ClosedStore):
             check_incarnation(session, incarnation, actual)
             return (yield from self._known_of(session, incarnation, fresh=True))
         return known
+
+
+def encrypts(store: Store, /) -> bool:
+    """Tell whether a store keeps its sessions encrypted; one of a user's may say so, too."""
+    return bool(getattr(store, "encrypts", False))
 
 
 def _limit(request: LoadRequest) -> int:
