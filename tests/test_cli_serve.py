@@ -18,7 +18,6 @@ from click.testing import CliRunner
 
 from tests.gateway.gateways import Running, recorder, run, talk
 from trimtab import cli, fit
-from trimtab.cli.serve import serve
 from trimtab.gateway import Limits
 
 SCRIPT = Path(sys.executable).with_name("trimtab")
@@ -261,7 +260,7 @@ def test_the_help_tells_the_limits_that_hold() -> None:
     """They stand in `Limits`; the help, which needs no extra, only tells them."""
     told = {
         param.name: re.search(r"Default: (\d+)\.", param.help or "")
-        for param in serve.params
+        for param in cli.command().get_command(click.Context(cli.command()), "serve").params
         if isinstance(param, click.Option) and param.name in {field.name for field in fields(Limits)}
     }
     assert len(told) == 6

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trimtab.counting.usage import parts_of
-from trimtab.models import dollars_for, model_names
-from trimtab.models.dollars import BilledParts, dollars_of
+from trimtab.counting import billed_parts
+from trimtab.models import BilledParts, dollars_for, dollars_of, model_names
 
 
 @pytest.mark.parametrize(
@@ -104,8 +103,8 @@ def test_parts_of_a_bill_are_read_in_the_shape_of_each_provider(
     usage: dict[str, object], parts: tuple[int, ...]
 ) -> None:
     """Plain input, what a cache served, what was stored for minutes and for an hour, and the answer."""
-    assert tuple(parts_of(usage)) == parts
-    assert tuple(parts_of({"usage": usage})) == parts
+    assert tuple(billed_parts(usage)) == parts
+    assert tuple(billed_parts({"usage": usage})) == parts
 
 
 @pytest.mark.parametrize(
@@ -132,5 +131,5 @@ def test_a_bill_without_a_price_has_no_dollars() -> None:
 
 def test_what_a_cache_served_and_stored_is_a_part_of_the_input() -> None:
     """Whatever a server says: 50 of 5 tokens are 5."""
-    served = parts_of({"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 50}})
+    served = billed_parts({"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 50}})
     assert (served.input_tokens, served.read_tokens, served.base_tokens) == (5, 5, 0)

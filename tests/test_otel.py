@@ -19,6 +19,7 @@ import trimtab
 from trimtab import BudgetExceededError, ConfigurationError, Session, fit
 from trimtab.counting import FixedCounter
 from trimtab.integrations import otel
+from trimtab.stores import MemoryStore, Retry
 from trimtab.telemetry import SessionEvent
 
 TEN = FixedCounter(per_message=10)
@@ -240,6 +241,37 @@ def test_no_text_of_a_conversation_is_exported(exported: Exported) -> None:
     assert "secret" not in written
 
 
+# -- stores
+
+
+def one_conflict() -> MemoryStore:
+    """Write to one session by two objects, so that the first has to begin anew."""
+    store = MemoryStore()
+    mine = Session(100, counter=TEN, store=store, id="private name", retry=Retry(first_seconds=0))
+    mine.add(talk(1)[0])
+    Session.open(store, "private name", counter=TEN).extend(talk(3))
+    mine.add(talk(1)[0])
+    return store
+
+
+def test_requests_to_a_store_are_metrics_by_what_they_asked_and_how_they_ended(exported: Exported) -> None:
+    """Opened sessions, added messages, conflicts, retries and latency; no id and no text."""
+    one_conflict()
+    points = exported.points()
+    assert total(points["trimtab.session.opened"], trimtab__store__type="MemoryStore") == 2
+    assert total(points["trimtab.session.added_messages"]) == 5
+    assert total(points["trimtab.store.retries"]) == 1
+    ends = {
+        (point.attributes["trimtab.store.request"], point.attributes["trimtab.store.outcome"]): point.count
+        for point in points["trimtab.store.duration"]
+    }
+    assert ends["append", "conflict"] == 1
+    assert ends["append", "done"] == 3
+    assert ends["open", "done"] == 2
+    assert "private" not in str(points)
+    assert "secret" not in str(points)
+
+
 # -- set up
 
 
@@ -275,6 +307,7 @@ def test_the_metrics_are_those_listed(exported: Exported) -> None:
     session.extend(talk(12))
     fit(talk(9), 50, counter=TEN)
     fit(talk(1), 50, counter=TEN)
+    one_conflict()
     data = exported.reader.get_metrics_data()
     assert data is not None
     units = {

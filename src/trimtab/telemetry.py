@@ -1,4 +1,4 @@
-"""Observers of trimtab: they see every fit, and every decision of a session.
+"""Observers of trimtab: they see every fit, every decision of a session, and its requests to a store.
 
 `trimtab.integrations.otel` sends the same to OpenTelemetry.
 """
@@ -13,6 +13,7 @@ from trimtab._fitting.observation import (
     Observer,
     SessionEvent,
     SessionEventKind,
+    StoreEvent,
     TelemetryEvent,
     observe,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "Observer",
     "SessionEvent",
     "SessionEventKind",
+    "StoreEvent",
     "TelemetryEvent",
     "observe",
 ]

@@ -8,7 +8,6 @@ import os
 import re
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from hashlib import sha256
@@ -375,6 +374,8 @@ def test_no_number_of_a_record_fails_a_request(number: str, tmp_path: Path) -> N
     with recorder(_of_700_tokens) as behind:
         new = _in_process(behind, place, [_chat("a", 9)])
         rows = _rows(place)
+        with closing(sqlite3.connect(tmp_path / "learned.db")) as file:
+            (saved,) = file.execute("SELECT max(saved) FROM trimtab_records").fetchone()
         assert len(rows) == 2
         changes = [
             (name, data[: found.start()] + number.encode() + data[found.end() :])
@@ -385,7 +386,7 @@ def test_no_number_of_a_record_fails_a_request(number: str, tmp_path: Path) -> N
         for name, data in changes:
             with closing(sqlite3.connect(tmp_path / "learned.db")) as file, file:
                 file.execute("DELETE FROM trimtab_records")
-                file.execute("INSERT INTO trimtab_records VALUES (?, ?, ?)", (name, data, time.time()))
+                file.execute("INSERT INTO trimtab_records VALUES (?, ?, ?)", (name, data, saved))
             assert _in_process(behind, place, [_chat("a", 9)]) == new, data[:200]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 from trimtab._shared import observers
 from trimtab._shared.checks import answers_later, name_of
@@ -23,6 +23,7 @@ __all__ = [
     "Observer",
     "SessionEvent",
     "SessionEventKind",
+    "StoreEvent",
     "TelemetryEvent",
     "observe",
 ]
@@ -142,7 +143,38 @@ TelemetryEvent: TypeAlias = FitEvent | SessionEvent
 """The event passed to an observer."""
 
 
-def observe(callback: Callable[[TelemetryEvent], object], /) -> Observer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreEvent:
+    """A request of a session to its store, in numbers; no text of the conversation.
+
+    Args:
+        session: Id of the session.
+        request: What was asked. "open": the first that an object of the session reads; "append", "load" and
+            "search": a request of the `Store`; "delete": the session is removed.
+        outcome: "done"; "conflict": another writer was faster, and nothing was written; "unavailable": the
+            store could not be reached; "failed": for another reason.
+        store: Name of the store's class.
+        seconds: Seconds until it answered.
+        messages: Number of messages that were written; the same message again, after an answer was lost, is
+            one more.
+        again: True if an operation begins anew with it, after a conflict or while the store could not be
+            reached.
+    """
+
+    session: str
+    request: Literal["open", "append", "load", "search", "delete"]
+    outcome: Literal["done", "conflict", "unavailable", "failed"]
+    store: str
+    seconds: float
+    messages: int = 0
+    again: bool = False
+
+
+@overload
+def observe(callback: Callable[[TelemetryEvent], object], /) -> Observer: ...
+@overload
+def observe(callback: Callable[[TelemetryEvent | StoreEvent], object], /, *, stores: bool) -> Observer: ...
+def observe(callback: Callable[..., object], /, *, stores: bool = False) -> Observer:
     """Call a function with every fit and every decision of a session.
 
     This applies to the whole process. The callback is called where the fit is made: in its thread or task,
@@ -156,6 +188,7 @@ def observe(callback: Callable[[TelemetryEvent], object], /) -> Observer:
 
     Args:
         callback: Called with a `FitEvent` or a `SessionEvent`; its return value is ignored.
+        stores: Whether it is also called with a `StoreEvent` for each request of a session to its store.
 
     Returns:
         An `Observer`: `.remove()` or the end of a `with` block stops the calls.
@@ -179,7 +212,7 @@ def observe(callback: Callable[[TelemetryEvent], object], /) -> Observer:
             f"observe takes a synchronous function, and {name_of(callback)} is async: nothing would await"
             " it. Pass a function that puts the event into a queue"
         )
-    return observers.add(callback)
+    return observers.add(callback, stores=stores)
 
 
 class FitWatch(Watch):

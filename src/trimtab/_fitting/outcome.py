@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Any
@@ -387,6 +387,12 @@ class Outcome:
         from trimtab._fitting.reporting import tally_of
 
         return tally_of(self, marks)
+
+    def reasons(self, marks: Marks, places: Iterable[int], /) -> Iterator[Reason | None]:
+        """Give why messages went or changed."""
+        from trimtab._fitting.reporting import reasons_of
+
+        return reasons_of(self, marks, places)
 
     def _note_written(self, *, ask: bool = False) -> None:
         """Note what results are written as, and what that saves; `ask` a counter that has to be awaited."""

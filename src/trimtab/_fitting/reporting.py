@@ -22,6 +22,7 @@ from trimtab.report import (
     BlockReport,
     EvictedUnit,
     InsertedRow,
+    Reason,
     Report,
     RunRow,
     SummaryCheck,
@@ -131,6 +132,15 @@ def tally_of(outcome: AnyOutcome, marks: Marks) -> Tally:
         changed_message_count=sum(len(own.changed) for own in rows),
         reasons=reasons,
     )
+
+
+def reasons_of(outcome: AnyOutcome, marks: Marks, places: Iterable[int]) -> Iterator[Reason | None]:
+    """Give why messages went or changed, as the report has it, without rows of them."""
+    rows = _rows(outcome, lambda: None, marks)
+    if outcome.is_one_list:
+        return rows[0].reasons(places)
+    joined = [reason for own in rows for reason in own.reasons(range(len(own)))]
+    return (joined[at] for at in places)
 
 
 def _rows(outcome: AnyOutcome, recount: Recount, marks: Marks) -> list[Rows]:

@@ -271,6 +271,8 @@ def with_beside(request: Request, *, system: Any, tools: Any) -> Request:
     Raises:
         ConfigurationError: It has its own.
     """
+    if system is None and tools is None:
+        return request
     for name, given, held in (("system", system, request.system), ("tools", tools, request.tools)):
         if given is not None and held is not None:
             raise ConfigurationError(

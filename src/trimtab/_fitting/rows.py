@@ -179,6 +179,11 @@ class Rows(Lazy[MessageRow], LiveRows):
         found[self._settled.reason] += len(self) - len(stays) - len(told)
         return +found
 
+    def reasons(self, places: Iterable[int]) -> Iterator[Reason | None]:
+        """Give why messages went or changed, without rows of them; None: it stays as it was."""
+        changed, reasons = self.changed, self._reasons()
+        return (self._fate(at, changed, reasons)[1] for at in places)
+
     def lead_rows(self) -> list[InsertedRow]:
         """List what trimtab put before the caller's messages."""
         lead = self._portion.lead

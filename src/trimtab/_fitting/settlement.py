@@ -7,7 +7,7 @@ prompt cache and the objects of a framework are functions from one settlement to
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trimtab._fitting.objects import Written
     from trimtab._fitting.outcome import Outcome
     from trimtab._fitting.reporting import Tally
-    from trimtab.report import Report, RuleCounts, SummaryCheck, Violation
+    from trimtab.report import Reason, Report, RuleCounts, SummaryCheck, Violation
 
 __all__ = ["NO_MARKS", "FitOutcome", "Marks", "Settlement", "SettlementCopy"]
 
@@ -184,6 +184,16 @@ class Settlement:
         with suppress(CountingError, CountsNeeded, FormatError):  # of what is not sent: nobody needs its size
             self.outcome.count_all()
         return self.outcome.tally(self.marks)
+
+    def reasons(self, places: Iterable[int]) -> Iterator[Reason | None]:
+        """Give why messages went or changed, one after the other; None: it stays as it was.
+
+        A small part of a report, for who looks at a few.
+
+        Args:
+            places: The indices of messages in `given`.
+        """
+        return self.outcome.reasons(self.marks, places)
 
     def copy(self, report: Report, messages: list[Any]) -> SettlementCopy:
         """Return what can be read of it, without counter, strategy and callbacks."""
@@ -491,6 +501,13 @@ class FitOutcome(Decision[Work]):
 
         self.portion.note_repair()
         return tally_of(self, marks)
+
+    def reasons(self, marks: Marks, places: Iterable[int], /) -> Iterator[Reason | None]:
+        """Give why messages went or changed."""
+        from trimtab._fitting.reporting import reasons_of
+
+        self.portion.note_repair()
+        return reasons_of(self, marks, places)
 
     def _note_written(self, *, ask: bool = False) -> None:
         """Note what results are written as, and what that saves; `ask` a counter that has to be awaited."""

@@ -26,13 +26,16 @@ class Observer:
 
     Args:
         callback: Called with each event.
+        stores: Whether it is also called for each request to a store.
     """
 
-    __slots__ = ("_callback", "_failed")
+    __slots__ = ("_callback", "_failed", "stores")
 
-    def __init__(self, callback: Callable[[Any], object]) -> None:
+    def __init__(self, callback: Callable[[Any], object], stores: bool = False) -> None:
         self._callback = callback
         self._failed = False
+        self.stores = stores
+        """Whether it is also called for each request to a store."""
 
     def __repr__(self) -> str:
         """Say whether it still looks on."""
@@ -81,18 +84,22 @@ class Observer:
 active: tuple[Observer, ...] = ()
 """Those who look on, in the order they came. Replaced, never changed: any thread may go through it."""
 
+at_stores: tuple[Observer, ...] = ()
+"""Those of them who look on at stores, too."""
+
 _lock = Lock()
 
 
 def _change(make: Callable[[tuple[Observer, ...]], tuple[Observer, ...]]) -> None:
-    global active
+    global active, at_stores
     with _lock:
         active = make(active)
+        at_stores = tuple(one for one in active if one.stores)
 
 
-def add(callback: Callable[[Any], object], /) -> Observer:
+def add(callback: Callable[[Any], object], /, *, stores: bool) -> Observer:
     """Call a function with every event from now on."""
-    made = Observer(callback)
+    made = Observer(callback, stores)
     _change(lambda there: (*there, made))
     return made
 
@@ -108,10 +115,19 @@ _silence = _Silence()
 
 def tell(event: object, /) -> None:
     """Tell everybody who looks on; of what a callback does itself, nobody is told."""
+    _tell(active, event)
+
+
+def tell_of_store(event: object, /) -> None:
+    """Tell those who look on at stores."""
+    _tell(at_stores, event)
+
+
+def _tell(those: tuple[Observer, ...], event: object) -> None:
     if _silence.now:
         return  # a callback that tries another budget would be called for that fit, and so on without end
     with silence():
-        for observer in active:
+        for observer in those:
             observer.tell(event)
 
 

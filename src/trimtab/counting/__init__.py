@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from trimtab.counting.tokenizers.huggingface import counter_from_tokenizer
     from trimtab.counting.tokenizers.mistral import MistralCounter
     from trimtab.counting.tokenizers.template import TemplateCounter
+    from trimtab.counting.usage import billed_parts
 else:
     # What counting for OpenAI's models does not need.
     __getattr__ = later(
@@ -61,6 +62,7 @@ else:
             "RemoteCounter": "trimtab.counting.remote",
             "TemplateCounter": "trimtab.counting.tokenizers.template",
             "UsageBaseline": "trimtab.counting.baseline",
+            "billed_parts": "trimtab.counting.usage",
             "counter_from_tokenizer": "trimtab.counting.tokenizers.huggingface",
         },
     )
@@ -86,6 +88,7 @@ __all__ = [
     "TextCounter",
     "TextFunction",
     "UsageBaseline",
+    "billed_parts",
     "clear_counts",
     "counter_for",
     "counter_from_text",

@@ -147,7 +147,7 @@ def _shape_of(report: Mapping[str, Any]) -> _Shape:
     return shape
 
 
-def parts_of(value: object, /) -> BilledParts:
+def billed_parts(value: object, /) -> BilledParts:
     """Read by which prices a request and its answer were billed.
 
     Args:
@@ -157,7 +157,7 @@ def parts_of(value: object, /) -> BilledParts:
         ConfigurationError: It holds no input tokens, or a number that is none.
 
     Example:
-        >>> parts_of({"input_tokens": 3, "cache_read_input_tokens": 900, "output_tokens": 40})
+        >>> billed_parts({"input_tokens": 3, "cache_read_input_tokens": 900, "output_tokens": 40})
         BilledParts(base_tokens=3, read_tokens=900, write_tokens=0, hour_tokens=0, output_tokens=40)
     """
     report = _report_in(value)
@@ -185,8 +185,11 @@ def holds_usage(response: object, /) -> bool:
 
 def _report_in(value: object) -> Mapping[str, Any]:
     for _ in range(2):
-        inner = [item_of(value, name) for name in _INSIDE]
-        value = next((one for one in inner if one is not None and not isinstance(one, int)), value)
+        inner = (item_of(value, name) for name in _INSIDE)
+        found = next((one for one in inner if one is not None and not isinstance(one, int)), None)
+        if found is None:
+            break
+        value = found
     try:
         return mapping_of(value)
     except FormatError as error:
@@ -238,8 +241,9 @@ def _cleared_tokens(answer: object) -> int:
 
 
 def _number(report: Mapping[str, Any], dotted: str) -> int | None:
-    value: object = report
-    for key in dotted.split("."):
+    first, *inner = dotted.split(".")
+    value: object = report.get(first)
+    for key in inner:
         value = item_of(value, key)
     if isinstance(value, float) and value.is_integer():  # as Cohere's SDK has them
         value = int(value)

@@ -302,6 +302,8 @@ def item_of(owner: Any, key: str | int) -> Any:
     """Return what stands under a key, an index or an attribute; None if nothing does."""
     if type(owner) is dict:
         return owner.get(key)
+    if owner is None:  # as often as not: whoever asks goes down a path that is not there
+        return None
     if isinstance(owner, (list, tuple)):
         return owner[key] if isinstance(key, int) and -len(owner) <= key < len(owner) else None
     if isinstance(owner, Mapping):  # last: the abstract class takes ten times as long

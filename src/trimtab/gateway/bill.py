@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trimtab.counting.usage import parts_of
+from trimtab.counting.usage import billed_parts
 from trimtab.errors import ConfigurationError
 from trimtab.gateway.encodings import AnswerReader
 from trimtab.integrations.usages import metadata_in, usage_in, usage_with
@@ -91,7 +91,7 @@ def charge_in(
     if usage is None:
         return None, None
     try:
-        parts = parts_of(usage)
+        parts = billed_parts(usage)
     except ConfigurationError:  # it is in no shape that is known
         return None, None
     return parts, None if model is None else dollars_of(parts, model)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -20,7 +20,7 @@ from trimtab.gateway.body_bytes import BodyBytes
 from trimtab.gateway.encodings import AnswerReader
 from trimtab.gateway.fits import MOST_QUICK_BYTES, Answered, Fits, FittedCall
 from trimtab.gateway.guard import Guard
-from trimtab.gateway.headers import Headers, for_client, for_upstream, value_of
+from trimtab.gateway.headers import Headers, for_client, for_upstream
 from trimtab.gateway.keys import Keys
 from trimtab.gateway.recent import blocks_of
 from trimtab.gateway.record import Record
@@ -69,17 +69,15 @@ class _Answer:
         self._response = response
         self._stream = response.aiter_stream()
         self._seen: list[bytes] = []
+        said = self.header(b"content-length")
+        is_known = said.isdigit() and not self.header(b"transfer-encoding")
+        self.length = int(said) if is_known else None
+        """How many bytes it has; None: its head does not say so."""
         self._is_closed = False
 
     def header(self, name: bytes) -> str:
         """Return the value of a header; "" if it is not there."""
         return next((value.decode("latin-1") for key, value in self.headers if key.lower() == name), "")
-
-    @property
-    def length(self) -> int | None:
-        """How many bytes it has; None: its head does not say so."""
-        said = self.header(b"content-length")
-        return int(said) if said.isdigit() and not self.header(b"transfer-encoding") else None
 
     async def peek(self, most: int) -> bytes:
         """Return the first bytes, about so many, or all of them; they are still passed on."""
@@ -98,22 +96,28 @@ class _Answer:
         async for part in self._stream:
             yield part
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Give the connection back, or close it where the answer is not at its end.
 
-        It goes on where its caller is cancelled: a connection that is given back by half is lost for good.
+        In a task of its own, as who asks for it may be cancelled: a connection that is given back by half is
+        lost for good. Nobody waits for it.
         """
         if self._is_closed:
             return
         self._is_closed = True
         closing = asyncio.ensure_future(self._response.aclose())
         _CLOSING.add(closing)
-        closing.add_done_callback(_CLOSING.discard)
-        await asyncio.shield(closing)
+        closing.add_done_callback(_close_ended)
 
 
 _CLOSING: set[asyncio.Future[None]] = set()
 """What is in progress; an event loop itself keeps no task from being collected."""
+
+
+def _close_ended(closing: asyncio.Future[None]) -> None:
+    _CLOSING.discard(closing)
+    if not closing.cancelled():
+        closing.exception()  # taken note of: the answer is there, and a connection that fails is closed
 
 
 class _Watch:
@@ -169,6 +173,8 @@ class Exchange:
         self._receive, self._send, self._is_full = receive, send, is_full
         self._guard, self._fits, self._upstreams, self._limits, self._held, keys = rooms
         self._headers: Headers = scope["headers"]
+        self._first: Mapping[bytes, bytes] = dict(reversed(self._headers))
+        """Headers by name; of several with one name the first."""
         self._method: str = scope["method"]
         self._path, self._token = self._guard.target(scope["raw_path"])
         query: bytes = scope["query_string"]
@@ -181,6 +187,8 @@ class Exchange:
         self._body_read = asyncio.Event()
         self._held_bytes = 0
         """Of its body, in memory."""
+        self._asked: _Answer | None = None
+        """The answer of its upstream."""
         self._has_begun = False
         """Whether the head of an answer was sent, so that no other can be."""
         self._is_last = False
@@ -196,9 +204,16 @@ class Exchange:
         upstream = self._upstreams.find(came.api, came.named, self._key)
         if upstream is None:  # none for all models: which one it is, the body says
             return came.api, came
-        sent = read_path(path_of(self._upstreams.target(upstream, self._target)), names)
+        target = self._upstreams.target(upstream, self._target)
+        if target == self._target:
+            return came.api, came
+        sent = read_path(path_of(target), names)
         is_found = came.form is None and sent.form is not None
         return came.api, sent if is_found else sent._replace(api=came.api)
+
+    def _header(self, name: bytes) -> str:
+        """Return the value of a header; "" if it is not there."""
+        return self._first.get(name, b"").decode("latin-1")
 
     def _paths(self, model: str | None) -> Collection[str]:
         """List how routes may name the path that an upstream gets."""
@@ -231,6 +246,8 @@ class Exchange:
             record.end = "done"
         finally:
             self._held.take(-self._held_bytes)
+            if self._asked is not None:
+                self._asked.close()
 
     async def _run(self) -> None:
         most = self._limits.max_header_bytes
@@ -244,7 +261,7 @@ class Exchange:
         if self._has_two_keys:
             why = "the request has two keys that are known here, and which one counts is not: send one"
             raise self._error(400, why, "two_keys")
-        if value_of(self._headers, b"upgrade"):
+        if self._header(b"upgrade"):
             # 426 is what has clients of Responses over WebSocket fall back to plain requests at once.
             self._is_last = True
             raise self._error(426, "this gateway has no WebSocket: send a plain request", "upgrade")
@@ -260,12 +277,12 @@ class Exchange:
     async def _pass(self) -> None:
         """Send a request on as it comes, in parts."""
         upstream = self._upstream(self._call.named)
-        length = value_of(self._headers, b"content-length")
+        length = self._header(b"content-length")
         headers = for_upstream(
             self._headers, host=self._upstreams.host(upstream), readable=False, decoded=False
         )
         content = None
-        if value_of(self._headers, b"transfer-encoding") or length not in ("", "0"):
+        if self._header(b"transfer-encoding") or length not in ("", "0"):
             framed = (b"content-length", length.encode()) if length else (b"transfer-encoding", b"chunked")
             headers.append(framed)
             content = self._parts()
@@ -273,8 +290,8 @@ class Exchange:
             self._body_read.set()
             if length:
                 headers.append((b"content-length", b"0"))
-        async with _Watch(self._receive, self._body_read) as watch, AsyncExitStack() as answers:
-            answer = await self._ask(answers, upstream, headers, content)
+        async with _Watch(self._receive, self._body_read) as watch:
+            answer = await self._ask(upstream, headers, content)
             self._body_read.set()  # an upstream may answer before it has read all
             await self._pass_answer(answer, watch)
 
@@ -288,28 +305,33 @@ class Exchange:
         while more:
             try:
                 async with asyncio.timeout(self._limits.stall_seconds):
-                    message = await self._receive()
+                    part, more = await self._part()
             except TimeoutError:
                 raise self._slow_body() from None
-            if message["type"] == "http.disconnect":
-                raise _ClientGone
-            more = message.get("more_body", False)
-            self.record.body_bytes += len(message.get("body", b""))
-            yield message.get("body", b"")
+            yield part
         self._body_read.set()
 
+    async def _part(self) -> tuple[bytes, bool]:
+        """Take the next part of the body, and whether there is more."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise _ClientGone
+        part: bytes = message.get("body", b"")
+        self.record.body_bytes += len(part)
+        return part, message.get("more_body", False)
+
     async def _fit_and_pass(self) -> None:
-        fitted = await self._fit(await self._body())
+        fitted, blocks = await self._fit(await self._body())
         upstream = self._upstream(fitted.named)
-        await self._note(fitted)
-        async with _Watch(self._receive, self._body_read) as watch, AsyncExitStack() as answers:
-            answer = await self._ask_fitted(answers, upstream, fitted)
+        self._note(fitted, blocks)
+        async with _Watch(self._receive, self._body_read) as watch:
+            answer = await self._ask_fitted(upstream, fitted)
             again = await self._fit_again(answer, fitted) if answer.status in _REFUSES else None
             if again is not None:
-                await answer.aclose()
-                fitted = again
-                await self._note(fitted)
-                answer = await self._ask_fitted(answers, upstream, fitted)
+                answer.close()
+                fitted, blocks = again
+                self._note(fitted, blocks)
+                answer = await self._ask_fitted(upstream, fitted)
             reader = BillReader(answer.header(b"content-type"), answer.header(b"content-encoding"))
             try:
                 await self._pass_answer(answer, watch, reader)
@@ -333,19 +355,25 @@ class Exchange:
             Answered: It is too long, or did not come in time.
         """
         most = self._limits.max_body_bytes
-        length = value_of(self._headers, b"content-length")
-        parts: list[bytes] = []
+        length = self._header(b"content-length")
+        if length.isdigit() and int(length) > most:
+            raise self._error(413, f"the body has more than {most:,} bytes", "too_large")
+        stall_seconds, now = self._limits.stall_seconds, asyncio.get_running_loop().time
+        end = now() + self._limits.body_seconds
+        parts, more = list[bytes](), True
         try:
-            async with asyncio.timeout(self._limits.body_seconds):
-                if length.isdigit() and int(length) > most:
-                    raise self._error(413, f"the body has more than {most:,} bytes", "too_large")
-                async for part in self._parts():
+            async with asyncio.timeout_at(min(now() + stall_seconds, end)) as patience:
+                while more:
+                    part, more = await self._part()
                     parts.append(part)
                     if self.record.body_bytes > most:
                         raise self._error(413, f"the body has more than {most:,} bytes", "too_large")
                     self._hold(self.record.body_bytes)
+                    if more:
+                        patience.reschedule(min(now() + stall_seconds, end))
         except TimeoutError:
             raise self._slow_body() from None
+        self._body_read.set()
         return b"".join(parts)
 
     def _hold(self, size: int) -> None:
@@ -364,34 +392,37 @@ class Exchange:
         self._is_last = True  # what comes of it later is no request
         return self._error(408, "the body did not come in time", "slow_body")
 
-    async def _fit(self, content: bytes) -> FittedCall:
-        began, fits = perf_counter(), self._fits
-        encoding = value_of(self._headers, b"content-encoding")
+    async def _fit(self, content: bytes) -> tuple[FittedCall, Sequence[int]]:
+        """Read and fit a request, in a thread where that takes long; returns its blocks with it."""
+        began, encoding = perf_counter(), self._header(b"content-encoding")
         came = self._call, content, encoding, self._headers, self._target, self._key, self._paths
-        if encoding or len(content) > MOST_QUICK_BYTES:
-            asked = await asyncio.to_thread(fits.read, *came)
-        else:
-            asked = fits.read(*came)
+        read, asked = partial(self._fits.read, *came), None
         if encoding:
+            asked = await asyncio.to_thread(read)
             self._hold(len(content) + asked.text_bytes)
-        self.record.model, self.record.asked = asked.model, asked
-        self.record.budget = asked.budget
-        fitted = fits.fit(asked) if fits.is_quick(asked) else await asyncio.to_thread(fits.fit, asked)
-        self.record.fit_ms = round((perf_counter() - began) * 1000, 2)
-        return fitted
+        elif len(content) <= MOST_QUICK_BYTES:
+            asked = read()
 
-    async def _note(self, fitted: FittedCall) -> None:
+        def fit() -> tuple[FittedCall, Sequence[int]]:
+            found, record = asked or read(), self.record
+            record.model, record.asked, record.budget = found.model, found, found.budget
+            fitted = self._fits.fit(found)
+            record.fit_ms = round((perf_counter() - began) * 1000, 2)
+            return fitted, self._blocks(fitted)
+
+        is_quick = asked is not None and self._fits.is_quick(asked)
+        return fit() if is_quick else await asyncio.to_thread(fit)
+
+    def _blocks(self, fitted: FittedCall) -> Sequence[int]:
+        """Number what is sent, if it is a conversation and no compression of one."""
+        is_plain = fitted.is_changed or not self._header(b"content-encoding")
+        return blocks_of(fitted.content) if is_plain and fitted.conversation else ()
+
+    def _note(self, fitted: FittedCall, blocks: Sequence[int]) -> None:
         """Note what is sent."""
         record = self.record
-        record.asked = fitted
+        record.asked, record.blocks = fitted, blocks
         record.told, record.reasons, record.conversation = fitted.told, fitted.reasons, fitted.conversation
-        is_plain = fitted.is_changed or not value_of(self._headers, b"content-encoding")
-        if not is_plain or not record.conversation:
-            record.blocks = ()
-        elif len(fitted.content) <= MOST_QUICK_BYTES:
-            record.blocks = blocks_of(fitted.content)
-        else:
-            record.blocks = await asyncio.to_thread(blocks_of, fitted.content)
 
     def _upstream(self, model: str | None) -> Upstream:
         found = self._upstreams.find(self._api, model, self._key)
@@ -402,35 +433,40 @@ class Exchange:
         self.record.upstream = found.name
         return found
 
-    async def _ask_fitted(self, answers: AsyncExitStack, upstream: Upstream, fitted: FittedCall) -> _Answer:
+    async def _ask_fitted(self, upstream: Upstream, fitted: FittedCall) -> _Answer:
         host = self._upstreams.host(upstream)
         headers = for_upstream(self._headers, host=host, readable=True, decoded=fitted.is_changed)
         headers.append((b"content-length", b"%d" % len(fitted.content)))
         self.record.sent_bytes = len(fitted.content)
-        return await self._ask(answers, upstream, headers, fitted.content)
+        return await self._ask(upstream, headers, fitted.content)
 
-    async def _ask(self, answers: AsyncExitStack, upstream: Upstream, headers: Any, content: Any) -> _Answer:
-        """Ask an upstream; whatever comes then, its answer is closed with `answers`."""
+    async def _ask(self, upstream: Upstream, headers: Any, content: Any) -> _Answer:
+        """Ask an upstream; whatever comes then, its answer is closed when the exchange ends."""
         try:
-            answer = _Answer(
-                await self._upstreams.ask(upstream, self._method, self._target, headers, content)
-            )
+            response = await self._upstreams.ask(upstream, self._method, self._target, headers, content)
         except FAILURES as error:
             raise self._error(*failure_of(error)) from error
-        answers.push_async_callback(answer.aclose)
+        self._asked = answer = _Answer(response)
         if not 200 <= answer.status <= 599:  # none that a server can send on
             why = f"the upstream answered with the status {answer.status}, which nobody knows"
             raise self._error(502, why, "upstream_failed")
         return answer
 
-    async def _fit_again(self, answer: _Answer, fitted: FittedCall) -> FittedCall | None:
+    async def _fit_again(
+        self, answer: _Answer, fitted: FittedCall
+    ) -> tuple[FittedCall, Sequence[int]] | None:
         """Read why an upstream refused a request, and fit that otherwise; None: the answer is passed on."""
         try:
             said = await answer.peek(MOST_REFUSAL_BYTES)
         except FAILURES as error:
             raise self._error(*failure_of(error)) from error
         text = AnswerReader(answer.header(b"content-encoding")).read(said)
-        return await asyncio.to_thread(self._fits.fit_again, fitted, text)
+
+        def fit() -> tuple[FittedCall, Sequence[int]] | None:
+            again = self._fits.fit_again(fitted, text)
+            return None if again is None else (again, self._blocks(again))
+
+        return await asyncio.to_thread(fit)
 
     # -- the answer
 
@@ -439,20 +475,23 @@ class Exchange:
         record = self.record
         record.status, record.first_ms = answer.status, record.since()
         await self._start(answer.status, for_client(answer.headers, self._own_headers()))
+        more = True
         try:
             async for part in answer.parts():
-                if record.answer_bytes + len(part) == answer.length:
+                more = record.answer_bytes + len(part) != answer.length
+                if not more:
                     watch.stop()  # who has all of it may close at once, and is not gone
-                await self._say({"type": "http.response.body", "body": part, "more_body": True})
+                await self._say_part(part, more=more)
                 record.answer_bytes += len(part)
                 if reader is not None:
                     reader.take(part)
         except FAILURES as error:
             raise _Broken from error
         finally:
-            await answer.aclose()
-        watch.stop()
-        await self._say({"type": "http.response.body", "body": b"", "more_body": False})
+            answer.close()
+        if more:
+            watch.stop()
+            await self._say_part(b"", more=False)
 
     async def _answer(self, error: Answered) -> None:
         """Answer in the place of an upstream."""
@@ -470,13 +509,16 @@ class Exchange:
         try:
             await self._start(error.status, [*headers, *self._own_headers()])
             body = b"" if self._method == "HEAD" else body
-            await self._say({"type": "http.response.body", "body": body, "more_body": False})
+            await self._say_part(body, more=False)
         except _ClientGone:
             record.end = "client_gone"
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self._has_begun = True
         await self._say({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def _say_part(self, body: bytes, *, more: bool) -> None:
+        await self._say({"type": "http.response.body", "body": body, "more_body": more})
 
     async def _say(self, message: dict[str, Any]) -> None:
         """Send a part; a client that takes nothing for long is as good as gone."""

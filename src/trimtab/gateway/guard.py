@@ -112,7 +112,8 @@ class Guard:
         if _ALMOST.match(path) is not None:
             return Refusal(400, "a token in the path is written as /t/TOKEN before it, once", "odd_path")
         names = [name for name, _ in headers]
-        twice = next((name for name in _ONCE if names.count(name) > 1), None)
+        is_once = len({*names}) == len(names)
+        twice = None if is_once else next((name for name in _ONCE if names.count(name) > 1), None)
         if twice is not None:
             return Refusal(400, f"the header {twice.decode()} is there more than once", "two_headers")
         if b"transfer-encoding" in names and b"content-length" in names:

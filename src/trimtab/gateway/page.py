@@ -89,7 +89,7 @@ def page_of(one: Conversation, *, kept: Container[str] = ()) -> str:
     rows = [
         (
             _link(call, f"{call.time:%H:%M:%S}", kept),
-            safe(_words(call.reasons)),
+            safe(_words(Counter(call.reasons))),
             *_numbers([call], call.reuse),
             f"{call.limit:,}",
             "" if call.billed is None else f"{call.billed:,}",

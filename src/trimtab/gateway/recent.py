@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from array import array
-from collections import Counter, OrderedDict, deque
+from bisect import bisect_left
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,8 +27,9 @@ def blocks_of(content: bytes, /) -> Sequence[int]:
     """Give a number for each whole block of a body, from its beginning: equal for equal blocks."""
     numbers, begin, size = array("q"), 0, BLOCK_BYTES
     while begin + size <= len(content):
-        end = min(begin + size * BLOCKS_OF_A_SIZE, len(content) - size + 1)
-        numbers.extend([hash(content[at : at + size]) for at in range(begin, end, size)])
+        count = min(BLOCKS_OF_A_SIZE, (len(content) - begin) // size)
+        blocks = memoryview(content)[begin : begin + count * size]
+        numbers.extend(map(hash, struct.iter_unpack(f"{size}s", blocks)))
         begin, size = begin + size * BLOCKS_OF_A_SIZE, size * 2
     return numbers
 
@@ -49,7 +52,7 @@ class Call:
     limit: int
     evicted: int
     changed: int
-    reasons: Counter[str]
+    reasons: Mapping[str, int]
     reuse: float | None
     """Share of what was sent that begins as the request before it did; None: it is the first."""
     billed: int | None
@@ -129,7 +132,7 @@ def _call_of(record: Record, reuse: float | None, told: Mapping[str, int]) -> Ca
     return Call(
         id=record.id,
         time=datetime.now(UTC),
-        reasons=Counter(record.reasons),
+        reasons=record.reasons,
         reuse=reuse,
         billed=record.billed,
         dollars=record.dollars,
@@ -144,9 +147,6 @@ def _call_of(record: Record, reuse: float | None, told: Mapping[str, int]) -> Ca
 
 def _share(before: Sequence[int], now: Sequence[int]) -> float:
     """Return the share of bytes in blocks that are those of the request before, from the beginning on."""
-    same = 0
-    for one, other in zip(before, now, strict=False):
-        if one != other:
-            break
-        same += 1
+    most = min(len(before), len(now))
+    same = bisect_left(range(most), True, key=lambda at: before[: at + 1] != now[: at + 1])
     return _end_of(same) / _end_of(len(now)) if now else 0.0

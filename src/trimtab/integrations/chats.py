@@ -221,9 +221,9 @@ class Chat:
         if kept.cut in (0, self.cut):
             return
         stay = {*fitted.positions}
-        rows = fitted.report.messages
-        left = (place for place in range(kept.cut - 1, -1, -1) if place not in stay)
-        cut = next((place + 1 for place in left if rows[place].reason == "over_limit"), 0)
+        left = [place for place in range(kept.cut - 1, -1, -1) if place not in stay]
+        whys = zip(left, fitted.settlement.reasons(left), strict=True)
+        cut = next((place + 1 for place, why in whys if why == "over_limit"), 0)
         if 0 < cut < len(messages):
             self.cut, self.at_cut = cut, self._key(messages[cut])
             self.cuts = {place: ends for place, ends in tuple(self.cuts.items()) if place[0] >= cut}

@@ -1,4 +1,4 @@
-"""OpenTelemetry: the numbers of each fit, on the current span and as metrics.
+"""OpenTelemetry: the numbers of each fit and each session, on the current span and as metrics.
 
     from trimtab.integrations.otel import instrument
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
-from trimtab.telemetry import FitEvent, Observer, SessionEvent, TelemetryEvent, observe
+from trimtab.telemetry import FitEvent, Observer, SessionEvent, StoreEvent, TelemetryEvent, observe
 
 package_of("otel", package="opentelemetry.trace", needed_by="trimtab.integrations.otel")
 
@@ -80,6 +80,13 @@ FACTS = "trimtab.session.facts"
 TOKENS = "trimtab.session.tokens"
 SUMMARY_SECONDS = "trimtab.session.summary_duration"
 SESSION_EVENTS = "trimtab.session.events"
+OPENED = "trimtab.session.opened"
+ADDED = "trimtab.session.added_messages"
+STORE_SECONDS = "trimtab.store.duration"
+STORE_RETRIES = "trimtab.store.retries"
+STORE = "trimtab.store.type"
+REQUEST = "trimtab.store.request"
+OUTCOME = "trimtab.store.outcome"
 
 SPAN_ATTRIBUTES = (
     *(SOURCE, FITS, BEFORE, AFTER, BUDGET, KEPT, CHANGED, EVICTED, INSERTED),
@@ -102,10 +109,14 @@ METRICS: dict[str, tuple[str, str]] = {
     EVICTED: ("{message}", "Messages that were evicted or changed, by trimtab.fate and trimtab.reason"),
     SESSION_EVENTS: ("{event}", "Decisions of sessions, by trimtab.session.kind and trimtab.session.answer"),
     SUMMARY_SECONDS: ("s", "Time a summary of a session took"),
+    OPENED: ("{session}", "Objects of sessions that read their log for the first time"),
+    ADDED: ("{message}", "Messages that sessions wrote to their stores"),
+    STORE_SECONDS: ("s", "Time of a request to a store, by trimtab.store.request and trimtab.store.outcome"),
+    STORE_RETRIES: ("{attempt}", "Operations begun anew after a conflict, or while a store was unavailable"),
 }
-"""Each metric with its unit and what it measures; two are counters, the others histograms."""
+"""Each metric with its unit and what it measures; those that add up are counters, the others histograms."""
 
-_COUNTERS = (EVICTED, SESSION_EVENTS)
+_COUNTERS = (EVICTED, SESSION_EVENTS, OPENED, ADDED, STORE_RETRIES)
 _TOKEN_BOUNDS = [2**power for power in range(7, 22)]
 _SECOND_BOUNDS = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100]
 """A fit takes a fraction of a millisecond or, with a model that is asked, many seconds."""
@@ -131,7 +142,7 @@ def instrument(*, meter_provider: MeterProvider | None = None) -> Observer:
     if meter_provider is not None and not isinstance(meter_provider, metrics.MeterProvider):
         raise ConfigurationError(f"meter_provider must be a MeterProvider, not {meter_provider!r:.80}")
     provider = metrics.get_meter_provider() if meter_provider is None else meter_provider
-    return observe(_Exporter(provider))
+    return observe(_Exporter(provider), stores=True)
 
 
 class _Exporter:
@@ -155,9 +166,11 @@ class _Exporter:
             if name not in _COUNTERS
         }
 
-    def __call__(self, event: TelemetryEvent) -> None:
+    def __call__(self, event: TelemetryEvent | StoreEvent) -> None:
         if isinstance(event, FitEvent):
             self._write_fit(event)
+        elif isinstance(event, StoreEvent):
+            self._write_request(event)
         else:
             self._write_decision(event)
 
@@ -206,6 +219,17 @@ class _Exporter:
                     **{name: value for name, value in counts.items() if value},
                 },
             )
+
+    def _write_request(self, event: StoreEvent) -> None:
+        store: dict[str, AttributeValue] = {STORE: event.store}
+        asked: dict[str, AttributeValue] = {**store, REQUEST: event.request, OUTCOME: event.outcome}
+        self._histograms[STORE_SECONDS].record(event.seconds, asked)
+        if event.again:
+            self._counters[STORE_RETRIES].add(1, store)
+        if event.messages:
+            self._counters[ADDED].add(event.messages, store)
+        if event.request == "open" and event.outcome == "done":
+            self._counters[OPENED].add(1, store)
 
 
 def _reasons(report: Report) -> Counter[tuple[str, str]]:

@@ -32,7 +32,7 @@ from trimtab.models.facts import (
 )
 
 if TYPE_CHECKING:
-    from trimtab.models.dollars import dollars_for
+    from trimtab.models.dollars import BilledParts, dollars_for, dollars_of
     from trimtab.models.prices import (
         DEFAULT_PRICING,
         CachePricing,
@@ -46,7 +46,7 @@ else:
     __getattr__ = later(
         globals(),
         {
-            "dollars_for": "trimtab.models.dollars",
+            **dict.fromkeys(("BilledParts", "dollars_for", "dollars_of"), "trimtab.models.dollars"),
             **dict.fromkeys(
                 ("DEFAULT_PRICING", "CachePricing", "Charge", "PriceTier", "pricing_for", "pricings"),
                 "trimtab.models.prices",
@@ -56,6 +56,7 @@ else:
 
 __all__ = [
     "DEFAULT_PRICING",
+    "BilledParts",
     "CachePricing",
     "Charge",
     "Framing",
@@ -66,6 +67,7 @@ __all__ = [
     "SchemaStyle",
     "ToolsStyle",
     "dollars_for",
+    "dollars_of",
     "facts_for",
     "model_names",
     "pricing_for",

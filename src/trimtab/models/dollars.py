@@ -117,7 +117,15 @@ def dollars_for(model: str, /) -> float | None:
 
 
 class BilledParts(NamedTuple):
-    """What was billed for a request and its answer, in tokens, by what one of them costs."""
+    """The bill of a request and its answer, in tokens, by price.
+
+    Args:
+        base_tokens: Input that no cache served or stored.
+        read_tokens: Input that a cache served.
+        write_tokens: Input that was stored for what follows.
+        hour_tokens: Input that was stored for an hour.
+        output_tokens: The answer, with what the model thought.
+    """
 
     base_tokens: int = 0
     """Input that no cache served or stored."""
@@ -137,7 +145,9 @@ class BilledParts(NamedTuple):
 
 
 def dollars_of(parts: BilledParts, model: str, /) -> float | None:
-    """Return what a request and its answer cost in dollars, by the maker's list; None: unknown.
+    """Return the dollars of a request and its answer, by the maker's list.
+
+    None: the price of the model is unknown.
 
     Errs: low where a provider charges for storing and does not report it, and where it charges for more than
     tokens; high where it gives a discount, as for batches.

@@ -20,6 +20,7 @@ from trimtab.session.effects import Delete, Effect, Steps, aask, aperform, ask_a
 from trimtab.session.extract import FactJob, fact_job
 from trimtab.session.lock import SessionLock, running_future
 from trimtab.session.options import as_given, functions_of
+from trimtab.session.store_watch import StoreWatch
 from trimtab.session.summarize import (
     Conclusion,
     early_job,
@@ -140,6 +141,7 @@ class Runner:
         self.retry = Retry(attempts=1) if retry is None else retry
         self.core = Core(self.id, given, begins=begins, allow_missing=allow_missing)
         self._lock = SessionLock(self.id)
+        self._watch = StoreWatch(self.id, type(self.store).__name__)
         self._writings: list[Writing] = []
         _living.add(self)
 
@@ -163,7 +165,9 @@ class Runner:
         """Run an operation; then begin at most this many summaries in the background."""
         with self._lock:
             done = self.retry.call(
-                lambda: run(self._whole(operation(self.core, *args, **named)), self._perform)
+                self._watch.attempts(
+                    lambda: run(self._whole(operation(self.core, *args, **named)), self._perform)
+                )
             )
             if summaries:  # in the same turn: there may be no other one in this thread
                 self._start_background(summaries)
@@ -185,22 +189,23 @@ class Runner:
             )
         async with self._lock:
             done = await self.retry.acall(
-                lambda: self._awhole(self._whole(operation(self.core, *args, **named)))
+                self._watch.attempts(lambda: self._awhole(self._whole(operation(self.core, *args, **named))))
             )
             if summaries:
                 await self._astart_background(summaries)
             return done
 
     def _perform(self, effect: Effect) -> Any:
-        return perform(effect, self.store, self.core.incarnation(), self._lock.question)
+        with self._watch.request(effect):
+            return perform(effect, self.store, self.core.incarnation(), self._lock.question)
+
+    async def _aperform(self, effect: Effect) -> Any:
+        with self._watch.request(effect):
+            return await aperform(effect, self.store, self.core.incarnation(), self._lock.question)
 
     async def _awhole(self, steps: Steps[T]) -> T:
         """Run an operation; its writes are awaited even if it is cancelled: they may be stored."""
-        return await arun(
-            steps,
-            lambda effect: aperform(effect, self.store, self.core.incarnation(), self._lock.question),
-            uncut=(AppendRequest, Delete),
-        )
+        return await arun(steps, self._aperform, uncut=(AppendRequest, Delete))
 
     def describe(self) -> str:
         """Say in words how large the session is, as far as it was read; no content."""
