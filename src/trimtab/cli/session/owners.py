@@ -12,14 +12,14 @@ from trimtab.cli.output import in_options
 from trimtab.cli.session.io import when, write
 from trimtab.errors import ContextError
 from trimtab.report.text import plain, plural
-from trimtab.stores import LoadRequest, Receipt, SessionEntry, Store
+from trimtab.stores import LoadRequest, Receipt, Sessions, Store
 
 
 def list_sessions(store: Store, **asked: Any) -> tuple[list[dict[str, Any]], str | None]:
     """List sessions, and where the next page begins; a store without entries is asked for each."""
     found = store.sessions(**{name: one for name, one in asked.items() if one is not None})
-    if all(isinstance(one, SessionEntry) for one in found):
-        return [one.to_dict() for one in found], getattr(found, "next", None)
+    if isinstance(found, Sessions):
+        return [one.to_dict() for one in found], found.next
     return list(filter(None, (name_of(store, name) for name in found))), None
 
 
