@@ -687,7 +687,8 @@ def _readable(request: LoadRequest) -> Steps[tuple[list[Event], str | None]]:
 
 
 def _columns(event: Event) -> dict[str, Any]:
-    return {name: getattr(event, name) for name in ("version", "id", "kind", "time", "data", "state")}
+    told = {"version": event.version, "id": event.id, "kind": event.kind, "time": event.time}
+    return {**told, "data": event.data, "state": event.state}
 
 
 def _line(entry: SessionEntry, at_version: int | None, /, **told: Any) -> str:
