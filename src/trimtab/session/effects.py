@@ -26,7 +26,6 @@ from trimtab.relevance.ranker import RankCall
 from trimtab.session.schema import check_events
 from trimtab.stores import AppendRequest, Event, LoadRequest, SearchRequest, Sessions, Store
 from trimtab.stores.base import knows_labels
-from trimtab.stores.labels import LABELS
 from trimtab.strategies.fact_extractor import (
     Fact,
     FactExtractor,
@@ -133,7 +132,8 @@ class AskLabels(NamedTuple):
         """Read them from a list that begins with the session, if it is there."""
         if not found or found[0] != self.session:
             return {}
-        return {name: getattr(found[0], name) for name in LABELS}
+        labels = found[0].labels
+        return {"owner": labels.owner, "metadata": dict(labels.metadata), "ttl": labels.ttl}
 
 
 Effect = FitContext | LoadRequest | AppendRequest | SearchRequest | Question | Delete | AskLabels

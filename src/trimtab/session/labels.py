@@ -57,7 +57,8 @@ class Labelled(RunnerHolder):
                 without end.
 
         Raises:
-            ConfigurationError: A value cannot be stored, or the store does not know labels.
+            ConfigurationError: A value cannot be stored, or the store knows
+                no labels.
 
         Example:
             >>> from trimtab import Session
@@ -93,8 +94,8 @@ def set_labels(core: Core, asked: Mapping[str, Any]) -> Steps[None]:
     named = {name: one for name, one in asked.items() if one is not UNSET}
     new = {name: None if one is None else _CHECKS[name](one) for name, one in named.items()}
     working_set = yield from core.ready()
-    options = core.in_force
-    before = {name: getattr(options, name) for name in new}
+    data = core.options_data()
+    before = {name: data[name] for name in new}
     if not differ(new, before) and core.opened is None:
         return
     _set(core, new)

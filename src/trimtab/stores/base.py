@@ -458,7 +458,8 @@ _METHODS = [name for name in vars(Store) if not name.startswith("_")]
 
 def missing_methods(given: object, /) -> str:
     """Say which methods of `Store` something lacks that has some of them; empty if it has none."""
-    lacks = [name for name in _METHODS if not hasattr(given, name)]
+    has = dir(given)
+    lacks = [name for name in _METHODS if name not in has]
     if len(lacks) > len(_METHODS) / 2:
         return ""
     return f": it lacks {', '.join(lacks)}; derive it from trimtab.stores.Store"
@@ -677,7 +678,7 @@ class _Export:
     def _events(self, entry: SessionEntry) -> Steps[list[str]]:
         name, after, meant = str(entry), self._version, entry.incarnation or None
         request = LoadRequest(session=name, after=after, limit=_EXPORT_EVENTS, incarnation=meant)
-        events, error = yield from _loaded(request)
+        events, error = yield from _readable(request)
         lines = [_line(entry, event.version, session=name, **_columns(event)) for event in events]
         self._version += len(events)
         if error is not None:
@@ -694,7 +695,7 @@ _DELETED = "it was deleted while it was exported"
 _MOVED = "it got another owner while it was exported"
 
 
-def _loaded(request: LoadRequest) -> Steps[tuple[list[Event], str | None]]:
+def _readable(request: LoadRequest) -> Steps[tuple[list[Event], str | None]]:
     """Read events as far as they can be read, and say why the others cannot."""
     try:
         return (yield _Ask(load=request)), None
@@ -703,14 +704,15 @@ def _loaded(request: LoadRequest) -> Steps[tuple[list[Event], str | None]]:
     except CorruptSessionError as error:
         events: list[Event] = []
         if request.before is None and (error.version or 0) > request.after + 1:
-            events, _ = yield from _loaded(replace(request, before=error.version))
+            events, _ = yield from _readable(replace(request, before=error.version))
         return events, f"it cannot be read: {error}"
     except EncryptionKeyError as error:
         return [], f"it cannot be read: {error}"
 
 
 def _columns(event: Event) -> dict[str, Any]:
-    return {name: getattr(event, name) for name in ("version", "id", "kind", "time", "data", "state")}
+    told = {"version": event.version, "id": event.id, "kind": event.kind, "time": event.time}
+    return {**told, "data": event.data, "state": event.state}
 
 
 def _line(entry: SessionEntry, at_version: int | None, /, **told: Any) -> str:

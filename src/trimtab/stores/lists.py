@@ -62,8 +62,7 @@ class ListRequest:
             )
         if self.metadata is not None:
             check_metadata(self.metadata)
-        for name in ("used_before", "used_after"):
-            given = getattr(self, name)
+        for name, given in (("used_before", self.used_before), ("used_after", self.used_after)):
             if given is not None:
                 object.__setattr__(self, name, check_time(given, name))
         if self.limit is not None:

@@ -154,7 +154,7 @@ def open_session_store(url: str, *, create: bool = False, keys: str | None = Non
     except MissingExtraError as error:
         raise Refused(mask(in_options(error), url)) from None
     except ContextError as error:
-        if getattr(error, "argument", None) in _CONDITIONS:
+        if isinstance(error, ConfigurationError) and error.argument in _CONDITIONS:
             raise Refused(mask(in_options(error), url)) from None
         fail(mask(in_options(error), url))
     finally:

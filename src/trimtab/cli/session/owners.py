@@ -12,7 +12,7 @@ from trimtab.cli.output import Refused, in_options
 from trimtab.cli.session.io import when, write
 from trimtab.errors import ContextError
 from trimtab.report.text import plain, plural
-from trimtab.stores import EncryptedStore, LoadRequest, Receipt, SessionEntry, Store
+from trimtab.stores import EncryptedStore, LoadRequest, Receipt, Store
 from trimtab.stores.encryption.lists import list_shown
 from trimtab.stores.encryption.records import PREFIX
 
@@ -20,9 +20,8 @@ from trimtab.stores.encryption.records import PREFIX
 def list_sessions(store: Store, **asked: Any) -> tuple[list[dict[str, Any]], str | None]:
     """List sessions, and where the next page begins; a store without entries is asked for each."""
     found = list_shown(store, **{name: one for name, one in asked.items() if one is not None})
-    if all(isinstance(one, SessionEntry) for one in found):
-        return [one.to_dict() for one in found], getattr(found, "next", None)
-    return list(filter(None, (name_of(store, name) for name in found))), None
+    rows = (one.to_dict() if one.version else name_of(store, one) for one in found)
+    return list(filter(None, rows)), found.next
 
 
 def names_in(store: Store, *, prefix: str | None = None) -> list[str]:

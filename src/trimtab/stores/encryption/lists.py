@@ -67,7 +67,9 @@ def list_page(store: Store, /, **asked: Any) -> Steps[Sessions]:
             asked["limit"] = (request.asked - len(found)) * (2 if request.by_use else 1)
         page = yield Ask(store, "sessions", (), asked)
         found += _shown(page)
-        asked["after"] = getattr(page, "next", None)  # a store of before labels has one page
+        if not isinstance(page, Sessions):  # of a store of before labels
+            return request.page(found)
+        asked["after"] = page.next
         if asked["after"] is None or (request.asked is not None and len(found) >= request.asked):
             return request.page(found)
         if not request.by_use and PREFIX <= page[-1] < _BEHIND:
@@ -76,7 +78,7 @@ def list_page(store: Store, /, **asked: Any) -> Steps[Sessions]:
 
 def list_shown(store: Store, /, **asked: Any) -> Sessions:
     """List sessions of a store whose keys may be missing; see `list_page`."""
-    return run(list_page(store, **asked), lambda ask: getattr(ask.store, ask.method)(**ask.options))
+    return run(list_page(store, **asked), lambda ask: ask.store.sessions(**ask.options))
 
 
 def _shown(page: Iterable[str]) -> Iterator[SessionEntry]:
