@@ -171,3 +171,26 @@ def test_what_could_not_be_erased_is_told(tmp_path: Path, monkeypatch: pytest.Mo
 
 def _impatient(init: Any) -> Any:
     return lambda self, path, **options: init(self, path, **{**options, "busy_seconds": 0.05})
+
+
+def test_orders_of_an_encrypted_store_take_its_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without `--keys` they are refused; no list shows a key."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TRIMTAB_KEYS", raising=False)
+    Path("keys").write_text(f"one:{'b25lIHNlY3JldCAh' * 3}\n", encoding="utf-8")
+    plain = ("--store", "safe.db")
+    keyed = (*plain, "--keys", "file:keys")
+    for name, owner in (("a", "ada"), ("b", "ada"), ("c", "bob")):
+        labels = ("--owner", owner, "--metadata", "n=1")
+        run("add", *keyed, "--id", name, "--budget", "400", *labels, data=HELLO)
+    for store in (keyed, plain):
+        assert [one["metadata"] for one in said(run("list", *store))] == [{"n": 1}] * 3
+        assert ids(run("list", *store, "--limit", "2")) == ["a", "b"]
+        assert ids(run("list", *store, "--owner", "bob")) == ["c"]
+    for words in (("delete", "--owner", "ada", "--yes"), ("expire",)):
+        assert "pass --keys PLACE" in run(*words, *plain, code=2).stderr
+    assert lines(run("export", *keyed, "--owner", "bob"))[-1]["session"] == "c"
+    assert said(run("delete", *keyed, "--owner", "ada", "--yes"))["sessions"] == 2
+    assert said(run("expire", *keyed))["sessions"] == 0
+    with SQLiteStore("safe.db") as inner:
+        assert [one.partition(":key:")[0] for one in inner.sessions()] == ["c", "trimtab"]
