@@ -48,7 +48,8 @@ STORES = (
     ),
     module(
         "stores/encryption/store.py",
-        "stores/test_encryption.py stores/test_rotation.py stores/test_encryption_races.py",
+        "stores/test_encryption.py stores/test_rotation.py stores/test_encryption_races.py"
+        " stores/test_encryption_owners.py",
         (
             "EncryptedStore._append_to",
             "(1 if appended.duplicate else record.generation)",
@@ -58,7 +59,18 @@ STORES = (
         ("EncryptedStore._delete", "incarnation if row is None else row.incarnation or None", "incarnation"),
         ("EncryptedStore._search_in", "range(1, record", "range(record.generation, record"),
         ("EncryptedStore._search_in", "if now.generation == record.generation:", "if True:"),
-        ("EncryptedStore.sessions", "if not name.startswith(PREFIX)", "if True"),
+        ("EncryptedStore._order", "        if not ids:\n", "        if True:\n"),
+        ("EncryptedStore._order", "            self._names.pop(name, None)\n", "            pass\n"),
+        ("EncryptedStore._append_with", "            labels = labels or Labels()\n", "            pass\n"),
+    ),
+    module(
+        "stores/encryption/lists.py",
+        "stores/test_encryption_owners.py",
+        ("key_ids", " and found[2] == _digest(session)", ""),
+        ("check_labels", "if KEY_LABEL in labels.metadata:", "if False:"),
+        ("_entries_in", "if one.startswith(PREFIX):", "if False:"),
+        ("list_page", "if not request.by_use and PREFIX <= page[-1] < _BEHIND:", "if False:"),
+        ("list_page", "PREFIX <= page[-1] < _BEHIND", "PREFIX <= page[-1]"),
     ),
     module(
         "stores/encryption/rotation.py",
@@ -173,6 +185,7 @@ STORES = (
         ("ListRequest.asked", "self.limit + 1", "self.limit"),
         ("ListRequest.place", "[float] * self.by_use", "[type(one) for one in times]"),
         ("remove_owned", "after = page.next", "after = None"),
+        ("Removal.meant", "(one.incarnation or now[one][0], self.owner)", "now[one]"),
     ),
     module(
         "relevance/spellings.py",
@@ -447,7 +460,6 @@ STORES = (
         ("_remove", '        "trimtab_events",\n', ""),
         ("_remove", '        "trimtab_indexed",\n', ""),
         ("_remove", "    ask_erasure(connection)", "    pass"),
-        ("remove_batch", "if now.get(name) == meant[name]]", "]"),
         ("set_labels", "DELETE FROM trimtab_labels WHERE session = ?", "SELECT ?"),
     ),
     module(

@@ -136,7 +136,7 @@ class AppendRequest:
 
     @property
     def used(self) -> float | None:
-        """The time of its newest event: the session was used then. None: to rewrite is no use."""
+        """The time of its newest event, which is that of use; None: it only rewrites."""
         return float(self.events[-1].time) if self.events else None
 
 
@@ -465,11 +465,25 @@ def missing_methods(given: object, /) -> str:
     return f": it lacks {', '.join(lacks)}; derive it from trimtab.stores.Store"
 
 
+@runtime_checkable
+class StoreAround(Protocol):
+    """A store that keeps its sessions in another, as one that encrypts them."""
+
+    @property
+    def keeps_labels_in(self) -> Store: ...
+
+
+@runtime_checkable
+class ManyDeleter(Protocol):
+    """A store that removes many sessions in one order, as every one of trimtab does."""
+
+    def delete_many(self, names: Sequence[str], /) -> Receipt: ...
+
+
 def knows_labels(store: Store, /) -> bool:
     """Tell whether a store can list by labels; one that was written before stores knew them cannot."""
-    inside: Store | None = getattr(store, "keeps_labels_in", None)  # of one that encrypts
-    if inside is not None:
-        return knows_labels(inside)
+    if isinstance(store, StoreAround):
+        store = store.keeps_labels_in
     taken = signature(store.sessions).parameters
     return "owner" in taken or any(one.kind is one.VAR_KEYWORD for one in taken.values())
 

@@ -248,7 +248,7 @@ def remove_owned(
             return receipt
 
 
-def remove_named(names: Iterable[str], remove: Callable[[Removal], Steps[Receipt]]) -> Steps[Receipt]:
+def remove_by_name(names: Iterable[str], remove: Callable[[Removal], Steps[Receipt]]) -> Steps[Receipt]:
     """Remove sessions by their names, whichever have them; of nobody's."""
     receipt = Receipt()
     for batch in batches(map(SessionEntry, names), None):

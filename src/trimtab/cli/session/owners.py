@@ -13,20 +13,20 @@ from trimtab.cli.session.io import when, write
 from trimtab.errors import ContextError
 from trimtab.report.text import plain, plural
 from trimtab.stores import EncryptedStore, LoadRequest, Receipt, Store
-from trimtab.stores.encryption.lists import list_shown
+from trimtab.stores.encryption.lists import list_without_keys
 from trimtab.stores.encryption.records import PREFIX
 
 
 def list_sessions(store: Store, **asked: Any) -> tuple[list[dict[str, Any]], str | None]:
     """List sessions, and where the next page begins; a store without entries is asked for each."""
-    found = list_shown(store, **{name: one for name, one in asked.items() if one is not None})
+    found = list_without_keys(store, **{name: one for name, one in asked.items() if one is not None})
     rows = (one.to_dict() if one.version else name_of(store, one) for one in found)
     return list(filter(None, rows)), found.next
 
 
 def names_in(store: Store, *, prefix: str | None = None) -> list[str]:
     """List the sessions of a store, which may be encrypted and opened without its keys."""
-    return list(list_shown(store, **({} if prefix is None else {"prefix": prefix})))
+    return list(list_without_keys(store, **({} if prefix is None else {"prefix": prefix})))
 
 
 def check_keys(store: Store) -> None:

@@ -59,14 +59,14 @@ def list_page(store: Store, /, **asked: Any) -> Steps[Sessions]:
     request = ListRequest(**asked)
     if request.owner is not None or request.keys:  # key records have neither
         page: Sessions = yield Ask(store, "sessions", (), asked)
-        return Sessions(_shown(page), next=page.next)
+        return Sessions(_entries_in(page), next=page.next)
     found: list[SessionEntry] = []
     while True:
         if request.asked is not None:
             # by use each session and its key may be side by side
             asked["limit"] = (request.asked - len(found)) * (2 if request.by_use else 1)
         page = yield Ask(store, "sessions", (), asked)
-        found += _shown(page)
+        found += _entries_in(page)
         if not isinstance(page, Sessions):  # of a store of before labels
             return request.page(found)
         asked["after"] = page.next
@@ -76,12 +76,12 @@ def list_page(store: Store, /, **asked: Any) -> Steps[Sessions]:
             asked["after"] = json.dumps([_BEHIND])
 
 
-def list_shown(store: Store, /, **asked: Any) -> Sessions:
+def list_without_keys(store: Store, /, **asked: Any) -> Sessions:
     """List sessions of a store whose keys may be missing; see `list_page`."""
     return run(list_page(store, **asked), lambda ask: ask.store.sessions(**ask.options))
 
 
-def _shown(page: Iterable[str]) -> Iterator[SessionEntry]:
+def _entries_in(page: Iterable[str]) -> Iterator[SessionEntry]:
     for one in page:
         if one.startswith(PREFIX):
             continue

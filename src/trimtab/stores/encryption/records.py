@@ -26,7 +26,7 @@ from trimtab.errors import (
     StoreUnavailableError,
     VersionConflictError,
 )
-from trimtab.stores.base import AppendRequest, Event, LoadRequest, Store
+from trimtab.stores.base import AppendRequest, Event, LoadRequest, ManyDeleter, Store
 from trimtab.stores.encryption.cipher import (
     NONCE_BYTES,
     Place,
@@ -232,7 +232,7 @@ class KeyRecords:
         names = [PREFIX + id for id in ids]
         for known in [one for one in list(self._known) if one.id in ids]:
             self._known.pop(known, None)
-        if hasattr(self.store, "delete_many"):
+        if isinstance(self.store, ManyDeleter):
             receipt: Receipt = yield Ask(self.store, "delete_many", (names,))
             return receipt.not_erased
         for name in names:

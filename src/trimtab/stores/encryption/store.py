@@ -123,7 +123,7 @@ class EncryptedStore(ClosedStore):
 
     @property
     def keeps_labels_in(self) -> Store:
-        """The store that knows labels, or not: owner, metadata and time to live are not encrypted."""
+        """The store of owners, metadata and times to live, which are not encrypted."""
         return self._store
 
     @property
@@ -180,7 +180,7 @@ class EncryptedStore(ClosedStore):
         return run(listed, _answer)
 
     def expire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
-        """Remove sessions whose time to live is over, and then their keys; see `Store.expire`."""
+        """Remove sessions that have ended, and then their keys; see `Store.expire`."""
         return run(self._order("expire", now=now, limit=limit), _answer)
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from trimtab.stores.lists import (
     Removal,
     entry_of,
     left_by,
-    remove_named,
+    remove_by_name,
     remove_owned,
 )
 from trimtab.stores.rows import (
@@ -523,7 +523,7 @@ class Operations:
 
     def delete_many(self, names: Sequence[str]) -> Steps[Receipt]:
         """Remove the rows of sessions by their names."""
-        return remove_named(names, self._remove_batch)
+        return remove_by_name(names, self._remove_batch)
 
     def _remove_batch(self, batch: Removal) -> Steps[Receipt]:
         """Remove what is still as it was listed, all or nothing."""

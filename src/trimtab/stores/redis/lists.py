@@ -36,7 +36,7 @@ from trimtab.stores.lists import (
     Removal,
     entry_of,
     left_by,
-    remove_named,
+    remove_by_name,
     remove_owned,
 )
 from trimtab.stores.redis.commands import INCARNATION, Command, Scan, Script
@@ -317,7 +317,7 @@ class Listing:
 
     def delete_many(self, names: Sequence[str]) -> Steps[Receipt]:
         """Remove sessions by their names."""
-        return remove_named(names, self._remove_batch)
+        return remove_by_name(names, self._remove_batch)
 
     def _remove_batch(self, batch: Removal) -> Steps[Receipt]:
         """Remove sessions, each at once or not at all."""

@@ -29,7 +29,7 @@ from trimtab.stores.base import (
 )
 from trimtab.stores.fork import Forked
 from trimtab.stores.labels import Receipt, Sessions, check_owner
-from trimtab.stores.lists import ListRequest, Removal, check_one, remove_named, remove_owned
+from trimtab.stores.lists import ListRequest, Removal, check_one, remove_by_name, remove_owned
 from trimtab.stores.rows import Row, check_session_name, from_row, to_rows, without_gaps
 from trimtab.stores.search import usable_terms
 from trimtab.stores.sqlite.lists import (
@@ -295,7 +295,7 @@ class SQLiteStore(Forked, ThreadedStore):
         Args:
             names: Of sessions that are nobody's; one that has an owner stays.
         """
-        return self._erase_after(run(remove_named(names, self._remove_now), lambda ask: ask))
+        return self._erase_after(run(remove_by_name(names, self._remove_now), lambda ask: ask))
 
     def _erase_after(self, receipt: Receipt) -> Receipt:
         """Clean the files after an order about many sessions; if that fails the receipt says so."""
