@@ -473,13 +473,6 @@ class StoreAround(Protocol):
     def keeps_labels_in(self) -> Store: ...
 
 
-@runtime_checkable
-class ManyDeleter(Protocol):
-    """A store that removes many sessions in one order, as every one of trimtab does."""
-
-    def delete_many(self, names: Sequence[str], /) -> Receipt: ...
-
-
 def knows_labels(store: Store, /) -> bool:
     """Tell whether a store can list by labels; one that was written before stores knew them cannot."""
     if isinstance(store, StoreAround):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from trimtab._shared.checks import check_whole, number_of
 from trimtab._shared.steps import Steps
@@ -254,6 +254,13 @@ def remove_by_name(names: Iterable[str], remove: Callable[[Removal], Steps[Recei
     for batch in batches(map(SessionEntry, names), None):
         receipt += yield from remove(batch)
     return receipt
+
+
+@runtime_checkable
+class ManyDeleter(Protocol):
+    """A store that removes many sessions in one order, as every one of trimtab does."""
+
+    def delete_many(self, names: Sequence[str], /) -> Receipt: ...
 
 
 def left_by(

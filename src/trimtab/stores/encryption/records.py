@@ -26,7 +26,7 @@ from trimtab.errors import (
     StoreUnavailableError,
     VersionConflictError,
 )
-from trimtab.stores.base import AppendRequest, Event, LoadRequest, ManyDeleter, Store
+from trimtab.stores.base import AppendRequest, Event, LoadRequest, Store
 from trimtab.stores.encryption.cipher import (
     NONCE_BYTES,
     Place,
@@ -38,6 +38,7 @@ from trimtab.stores.encryption.cipher import (
 )
 from trimtab.stores.encryption.keys import SECRET_BYTES, Keys, as_bytes
 from trimtab.stores.labels import Receipt
+from trimtab.stores.lists import ManyDeleter
 
 PREFIX = "trimtab:key:"
 """Names of sessions that begin so are taken by key records."""

@@ -15,6 +15,7 @@ from trimtab.errors import (
     EncryptionKeyError,
     SessionDeletedError,
     StoreError,
+    StoreUnavailableError,
     VersionConflictError,
 )
 from trimtab.stores.base import (
@@ -462,8 +463,12 @@ class EncryptedStore(ClosedStore):
         self._names.pop(session, None)
         for _ in range(_ATTEMPTS):
             row: Event | None = None
-            with suppress(CorruptSessionError):  # it is deleted all the same
+            try:
                 row = yield from self._row_with_key(session)
+            except StoreUnavailableError:
+                raise
+            except StoreError:
+                pass  # it cannot be read, and is deleted all the same
             if row is not None:
                 check_incarnation(session, incarnation, row.incarnation)
                 yield from self._records.remove(place_of(row, session).key, session)
