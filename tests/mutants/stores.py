@@ -69,8 +69,6 @@ STORES = (
         ("key_ids", " and found[2] == _digest(session)", ""),
         ("check_labels", "if KEY_LABEL in labels.metadata:", "if False:"),
         ("_entries_in", "if one.startswith(PREFIX):", "if False:"),
-        ("list_page", "if not request.by_use and PREFIX <= page[-1] < _BEHIND:", "if False:"),
-        ("list_page", "PREFIX <= page[-1] < _BEHIND", "PREFIX <= page[-1]"),
     ),
     module(
         "stores/encryption/rotation.py",
@@ -79,7 +77,7 @@ STORES = (
         ("Rotation.rewrite", "if now.generation == record.generation:", "if True:"),
         ("Rotation._rotate", "erase=False", "erase=True"),
         ("Rotation._remove_orphans", "if self._records.store is not self._store:", "if False:"),
-        ("Rotation._remove_orphans", "record.time < time.time() - _ORPHAN_SECONDS", "True"),
+        ("Rotation._remove_orphans", "made_at(record) < time.time() - _ORPHAN_SECONDS", "True"),
         ("Rotation._rotate", "        if record.generation == 1:\n", "        if False:\n"),
         ("Rotation.run", "if newest is None or (yield from", "if True or (yield from"),
     ),

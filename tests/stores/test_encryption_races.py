@@ -28,6 +28,7 @@ from trimtab.stores import (
     KmsKeys,
     LoadRequest,
     MemoryStore,
+    Receipt,
     RotationReceipt,
     SearchRequest,
     SQLiteStore,
@@ -253,11 +254,11 @@ class Dirty(SQLiteStore):
             raise StoreUnavailableError("the disk is full")
         return answer
 
-    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
+    def delete(self, *names: Any, **options: Any) -> Receipt:
         """Fail before it."""
         if self.fails:
             raise StoreUnavailableError("the disk is full")
-        super().delete(session, incarnation=incarnation)
+        return super().delete(*names, **options)
 
 
 @both
@@ -297,8 +298,8 @@ def test_keys_of_no_session_are_removed_by_a_rotation(plain_place: Place, awaite
     _fill(inner)
     record = next(name for name in inner.sessions() if name != "s")
     kept = load(inner, record)[0]
-    for at, (session, time) in enumerate([("gone", 1.0), ("s", 1.0), ("soon", kept.time)]):
-        orphan = replace(kept, time=time, data={**kept.data, "session": session}, version=0)
+    for at, (session, time) in enumerate([("gone", 1.0), ("s", 1.0), ("soon", kept.data["made"])]):
+        orphan = replace(kept, data={**kept.data, "session": session, "made": time}, version=0)
         name = f"trimtab:key:{at:016x}"
         inner.append(AppendRequest(session=name, expected_version=0, events=[orphan]))
     apart = encrypted(MemoryStore(), OLD, key_store=plain_place.make())

@@ -24,6 +24,7 @@ from trimtab.stores import (
     KeyRing,
     LoadRequest,
     MemoryStore,
+    Receipt,
     Retry,
     RotationReceipt,
     SearchRequest,
@@ -76,11 +77,12 @@ class Killer(MemoryStore):
         self._count()
         return super().load(request)
 
-    def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
+    def delete(self, *names: Any, **options: Any) -> Receipt:
         """Be killed before it, or after it."""
         self._count()
-        super().delete(session, incarnation=incarnation)
+        answer = super().delete(*names, **options)
         self._count()
+        return answer
 
 
 def _fill(inner: Store, *sessions: str, events: int = 3, ring: KeyRing = OLD) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from typing import Any
 from trimtab._shared.steps import Steps, run
 from trimtab.errors import ConfigurationError
 from trimtab.stores.base import Store
-from trimtab.stores.encryption.records import PREFIX, Ask
+from trimtab.stores.encryption.records import PREFIX, RECORD_TIME, Ask
 from trimtab.stores.labels import KEY_LABEL, Labels, SessionEntry, Sessions
 from trimtab.stores.lists import ListRequest
 
@@ -63,8 +63,7 @@ def list_page(store: Store, /, **asked: Any) -> Steps[Sessions]:
     found: list[SessionEntry] = []
     while True:
         if request.asked is not None:
-            # by use each session and its key may be side by side
-            asked["limit"] = (request.asked - len(found)) * (2 if request.by_use else 1)
+            asked["limit"] = request.asked - len(found)
         page = yield Ask(store, "sessions", (), asked)
         found += _entries_in(page)
         if not isinstance(page, Sessions):  # of a store of before labels
@@ -72,8 +71,8 @@ def list_page(store: Store, /, **asked: Any) -> Steps[Sessions]:
         asked["after"] = page.next
         if asked["after"] is None or (request.asked is not None and len(found) >= request.asked):
             return request.page(found)
-        if not request.by_use and PREFIX <= page[-1] < _BEHIND:
-            asked["after"] = json.dumps([_BEHIND])
+        if PREFIX <= page[-1] < _BEHIND and page[-1].used == RECORD_TIME:  # the rest of the records, too
+            asked["after"] = json.dumps([RECORD_TIME, _BEHIND] if request.by_use else [_BEHIND])
 
 
 def list_without_keys(store: Store, /, **asked: Any) -> Sessions:

@@ -43,6 +43,9 @@ from trimtab.stores.lists import ManyDeleter
 PREFIX = "trimtab:key:"
 """Names of sessions that begin so are taken by key records."""
 
+RECORD_TIME = 1e11
+"""The time of their events: behind all sessions in a list by use. When they were made is in their data."""
+
 _MOST_SECRETS = 1_024
 """So many unwrapped secrets are remembered, so that a key management service is not asked for each call."""
 
@@ -104,6 +107,7 @@ class Record:
             "wrapped": _text(self.wrapped),
             "older": _text(self.older),
             "generation": self.generation,
+            "made": time.time(),
         }
 
     @classmethod
@@ -213,7 +217,10 @@ class KeyRecords:
                 yield from self.clean()
                 return
             event = Event(
-                id=secrets.token_hex(8), kind="dropped", time=time.time(), data={"session": session}
+                id=secrets.token_hex(8),
+                kind="dropped",
+                time=RECORD_TIME,
+                data={"session": session, "made": time.time()},
             )
             try:
                 yield from self._append(id, newest, event, erase=True)
@@ -274,7 +281,7 @@ class KeyRecords:
         return rows[0] if rows else None
 
     def _write(self, record: Record, *, replaces: Record | None) -> Steps[None]:
-        event = Event(id=secrets.token_hex(8), kind="key", time=time.time(), data=record.to_data())
+        event = Event(id=secrets.token_hex(8), kind="key", time=RECORD_TIME, data=record.to_data())
         if replaces is None:
             yield Ask(
                 self.store,
@@ -392,3 +399,9 @@ def _known_by(record: Record) -> Record:
 
 def _text(data: bytes) -> str:
     return b64encode(data).decode("ascii")
+
+
+def made_at(record: Event, /) -> float:
+    """Say when a record was written, in seconds since 1970; one that does not say it is new."""
+    made = record.data.get("made")
+    return float(made) if isinstance(made, (int, float)) else RECORD_TIME

@@ -12,7 +12,7 @@ from trimtab._shared.steps import Steps
 from trimtab.errors import KeyDroppedError, StoreError, VersionConflictError
 from trimtab.stores.base import AppendRequest, Event, LoadRequest, Store
 from trimtab.stores.encryption.cipher import place_of
-from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record
+from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record, made_at
 
 PAGE_EVENTS = 200
 """So many events are encrypted anew in one step."""
@@ -204,7 +204,7 @@ class Rotation:
                 continue
             with suppress(StoreError):  # what cannot be read is not removed
                 record = yield from self._newest(name)
-                if record is not None and record.time < time.time() - _ORPHAN_SECONDS:
+                if record is not None and made_at(record) < time.time() - _ORPHAN_SECONDS:
                     session = str(record.data.get("session", ""))
                     if session and not (yield from self._has_key(session, id)):
                         yield from self._records.remove(id, session)
