@@ -326,13 +326,13 @@ def test_a_session_that_is_begun_while_another_is_deleted_keeps_its_rows_and_key
             encrypted(plain_place.make(), OLD).delete("s")
             _fill(plain_place.make())
 
-    def delete(name: str, /, *, incarnation: str | None = None) -> None:
-        begin(name)
-        calls["delete"](name, incarnation=incarnation)
+    def delete(*names: Any, **options: Any) -> Any:
+        begin(*names)
+        return calls["delete"](*names, **options)
 
-    async def adelete(name: str, /, *, incarnation: str | None = None) -> None:
-        begin(name)
-        await calls["adelete"](name, incarnation=incarnation)
+    async def adelete(*names: Any, **options: Any) -> Any:
+        begin(*names)
+        return await calls["adelete"](*names, **options)
 
     inner.delete, inner.adelete = delete, adelete  # type: ignore[method-assign]
     _call(encrypted(inner, OLD), "delete", "s", awaited=awaited)
