@@ -366,7 +366,7 @@ class Tenant(Session):
     tools: tuple[int, ...] = ()
 
     def __init__(self, owner: str) -> None:
-        self.owner = owner
+        self.tenant = owner
         super().__init__(500, counter=WORDS)
         self.model = "a model"
 
@@ -375,7 +375,7 @@ def test_a_class_derived_from_session_sets_its_own_attributes() -> None:
     """Those it declares are its own, whatever they are called; the others are refused as before."""
     session = Tenant("Ada")
     session.tools = (1,)
-    assert (session.owner, session.model, session.tools) == ("Ada", "a model", (1,))
+    assert (session.tenant, session.model, session.tools) == ("Ada", "a model", (1,))
     session.add(user("one"))
     assert session.total_message_count == 1
     with pytest.raises(ConfigurationError, match=r"set_budget\("):

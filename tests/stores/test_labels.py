@@ -131,6 +131,8 @@ def test_labels_that_were_passed_are_passed_once(store: Store) -> None:
     Session(1_000, store=store, id="s").label(owner="bob", ttl=None)
     mine.add(HELLO)
     assert (mine.owner, mine.ttl) == ("bob", None)
+    with pytest.raises(ConfigurationError, match=r"label\(owner=…\)"):
+        mine.owner = "ada"  # type: ignore[misc]
     assert one_in(store, "s") == ("bob", {}, None)
     store.delete("s")
     mine.refresh()
