@@ -78,7 +78,6 @@ STORES = (
         ("Rotation._rotate", "erase=False", "erase=True"),
         ("Rotation._remove_orphans", "if self._records.store is not self._store:", "if False:"),
         ("Rotation._remove_orphans", "made_at(record) < time.time() - _ORPHAN_SECONDS", "True"),
-        ("Rotation._rotate", "        if record.generation == 1:\n", "        if False:\n"),
         ("Rotation.run", "if newest is None or (yield from", "if True or (yield from"),
     ),
     module(
