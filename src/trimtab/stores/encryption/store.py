@@ -454,7 +454,9 @@ class EncryptedStore(ClosedStore):
         try:
             why = yield from self._records.remove_all(ids)
         except StoreError as error:  # the sessions are gone
-            why = f"the keys of the sessions are still there: rotate removes them. {error}"
+            told = "the keys of these sessions remain, and open nothing that is there. If keys and"
+            told += " sessions are in one store, rotate removes them a day later, otherwise nothing does"
+            why = f"{told}: {error}"
         return replace(receipt, not_erased=receipt.not_erased or why)
 
     def _delete(self, session: str, incarnation: str | None) -> Steps[Receipt]:
