@@ -60,8 +60,7 @@ STORES = (
         ("EncryptedStore._search_in", "range(1, record", "range(record.generation, record"),
         ("EncryptedStore._search_in", "if now.generation == record.generation:", "if True:"),
         ("EncryptedStore._order", "        if not ids:\n", "        if True:\n"),
-        ("EncryptedStore._order", "            self._names.pop(name, None)\n", "            pass\n"),
-        ("EncryptedStore._append_with", "            labels = labels or Labels()\n", "            pass\n"),
+        ("EncryptedStore._append_with", "labels and with_key(labels, request.session, record.id)", "labels"),
     ),
     module(
         "stores/encryption/lists.py",

@@ -373,12 +373,16 @@ def _count(store: Store) -> list[str]:
 
         def counted(mine: Any, steps: Any, *, alone: bool) -> Any:
             def noted() -> Any:
-                answer = None
                 try:
+                    question = next(steps)
                     while True:
-                        question = steps.send(answer)
                         said.append(repr(question)[:80])
-                        answer = yield question
+                        try:
+                            answer = yield question
+                        except Exception as error:  # a script that the server does not know yet
+                            question = steps.throw(error)
+                        else:
+                            question = steps.send(answer)
                 except StopIteration as done:
                     return done.value
 

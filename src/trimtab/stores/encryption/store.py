@@ -346,8 +346,6 @@ class EncryptedStore(ClosedStore):
         events = yield from in_turns(cipher.seal, request.numbered(), each=TURN)
         rewrites = yield from in_turns(cipher.seal, request.rewrites, each=TURN)
         labels = request.new_labels()
-        if known is None:
-            labels = labels or Labels()
         sealed = replace(
             request,
             labels=labels and with_key(labels, request.session, record.id),
@@ -446,8 +444,6 @@ class EncryptedStore(ClosedStore):
         """Have the store remove many sessions, and then the key records of those that it says are gone."""
         require_labels(self)
         receipt: Receipt = yield Ask(self._store, method, (), asked)
-        for name, _ in receipt.keys:
-            self._names.pop(name, None)
         ids, receipt = set(key_ids(receipt.keys)), replace(receipt, keys=())
         if not ids:
             return receipt
