@@ -139,7 +139,7 @@ def reasons_of(outcome: AnyOutcome, marks: Marks, places: Iterable[int]) -> Iter
     rows = _rows(outcome, lambda: None, marks)
     if outcome.is_one_list:
         return rows[0].reasons(places)
-    joined = [reason for own in rows for reason in own.reasons(range(len(own)))]
+    joined: list[Reason | None] = [reason for own in rows for reason in own.reasons(range(len(own)))]
     return (joined[at] for at in places)
 
 
