@@ -32,6 +32,7 @@ from trimtab.formats import Format, formats
 from trimtab.results.tool import AROUND_ABOUT, CALL_ID_ABOUT, LINES_ABOUT
 from trimtab.session import Session
 from trimtab.stores import Event, LoadRequest, Store
+from trimtab.stores.encryption.lists import list_without_keys
 from trimtab.stores.secrets import mask
 from trimtab.strategies.data import KINDS_ALONE
 
@@ -450,7 +451,8 @@ class _Library:
 
     def names(self, begun: str = "") -> list[str]:
         """List the names of sessions that begin so, in the order of the alphabet."""
-        return [name for name in self._store.sessions() if name.startswith(begun)]
+        # Beside encrypted sessions are their keys, which nobody can read as a session.
+        return [name for name in list_without_keys(self._store) if name.startswith(begun)]
 
     def _entry(self, name: str) -> dict[str, Any]:
         """Say of a session how long it is, and when it was last added to."""
@@ -463,7 +465,7 @@ class _Library:
         try:
             return self._open(name)
         except UnknownNameError as error:
-            near = near_names(name, self._store.sessions())
+            near = near_names(name, self.names())
             told = f"there is no session {name!r}; {SESSIONS} lists all sessions{in_words(map(repr, near))}"
             raise UnknownNameError(told, name=name, near=near) from error
 

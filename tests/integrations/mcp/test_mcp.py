@@ -390,6 +390,15 @@ def test_sessions_are_listed_with_addresses_that_can_be_read() -> None:
         assert one["version"] == Session.open(store, one["id"]).version
 
 
+def test_keys_of_encrypted_sessions_are_no_sessions(store: Store) -> None:
+    """They stand beside them under names of their own; a server without the keys lists none of them."""
+    talk(store, "trimtab:key:0123456789abcdef", 1)
+    server = make_server(store)
+    listed = json.loads(read(server, "trimtab://sessions"))["sessions"]
+    assert listed
+    assert not [one for one in listed if one["id"].startswith("trimtab:key:")]
+
+
 def test_many_sessions_come_page_by_page() -> None:
     """Each once, and no page without an end; the first hundred are listed as resources."""
     store = MemoryStore()

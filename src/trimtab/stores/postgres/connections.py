@@ -220,9 +220,12 @@ class Pools(Connections["Pool"]):
                 except self._unprepared as error:  # of a pooler that knows no statements
                     self._pooled = True
                     pool.empty()
-                    raise self.package.OperationalError(
-                        "a pooler in between does not keep prepared statements, so no more are made"
-                    ) from error
+                    if connection.info.transaction_status != self.package.pq.TransactionStatus.IDLE:
+                        raise self.package.OperationalError(
+                            "a pooler in between does not keep prepared statements, so no more are made"
+                        ) from error
+                    # Refused before it began, and no transaction is lost with it: once more, unprepared.
+                    cursor = yield partial(connection.execute, step.sql, step.params, prepare=False)
                 rows = (yield cursor.fetchall) if cursor.description else []
             return details if step.details else rows
 
