@@ -43,8 +43,13 @@ def _begin(name: str = "ada", keys: str = "file:keys") -> None:
     _session("add", "--id", name, "--budget", "400", keys=keys, text=HELLO)
 
 
+# With a sign that base64 has not: three letters alone stand in one of 30 files by chance.
+_PLANTED = (b"I am Ada", b" Ada.", b"My order", b"7741.")
+
+
 def _traces(folder: Path) -> list[str]:
-    return sorted(one.name for one in folder.iterdir() if b"Ada" in one.read_bytes())
+    files = {one.name: one.read_bytes() for one in folder.iterdir()}
+    return sorted(name for name, data in files.items() if any(planted in data for planted in _PLANTED))
 
 
 def test_a_session_is_encrypted_by_the_option_or_the_environment(
