@@ -27,9 +27,10 @@ SERVERS = (
         ("ServedStore.append", "request.rewrites and request.erase and self._scrub_on_delete", "False"),
         ("ServedStore.append", "request.erase and self._scrub_on_delete", "True"),
         ("ServedStore.aappend", "request.rewrites and request.erase and self._scrub_on_delete", "False"),
-        ("ServedStore.delete", "if not self._scrub_on_delete:", "if True:"),
-        ("ServedStore.delete", "if not self._scrub_on_delete:", "if False:"),
-        ("ServedStore.adelete", "if not self._scrub_on_delete:", "if True:"),
+        ("ServedStore._remove", "if not self._scrub_on_delete or not", "if True or not"),
+        ("ServedStore._remove", "if not self._scrub_on_delete or not", "if not"),
+        ("ServedStore._aremove", "if not self._scrub_on_delete or not", "if True or not"),
+        ("ServedStore._remove", "(scrubs or receipt.sessions)", "receipt.sessions"),
     ),
     module(
         "stores/postgres/__init__.py",
@@ -278,7 +279,7 @@ SERVERS = (
         ("Operations._keeps_snapshots", 'if state.get("rdb_saves") or (', "if ("),
         (
             "Operations._keeps_snapshots",
-            '        return any(_text(answer.get("save", "")) for answer in answers)',
+            '        return any(text_of(answer.get("save", "")) for answer in answers)',
             "        return False",
         ),
         ("Operations._rewritten", "        if failed:", "        if False:"),

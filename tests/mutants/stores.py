@@ -478,7 +478,7 @@ STORES = (
             "known = place >= len(page) or",
         ),
         ("_copy", "(event == page[place] or (", "(True or ("),
-        ("copy_session", "session if to is None", "session if True"),
+        ("_copy", "session if to is None", "session if True"),
     ),
     module(
         "stores/base.py",

@@ -142,13 +142,15 @@ def test_messages_score_as_trimtab_relevance_says(place: Place) -> None:
     store = place.make()
     _fill(store, texts)
     said = [text for text in texts if text is not None]
-    # Behind the ninth of those whose lengths count in steps stands one that lacks the words.
-    most = 20 if place.whole("a") == "a" else 9
     for question in ("flight to Oslo", "book", "a party in Oslo"):
         scores = relevance(question, said)
         wanted = sorted(range(len(said)), key=lambda at: (scores[at], at), reverse=True)
-        found = [scores[version - 1] for version in _found(store, question, most)]
-        assert found == pytest.approx([scores[at] for at in wanted[:most]])
+        if not place.name.endswith("-encrypted"):
+            assert _found(store, question, 20) == [at + 1 for at in wanted[:20]]
+            continue
+        # Behind the ninth of those whose lengths count in steps stands one that lacks the words.
+        found = [scores[version - 1] for version in _found(store, question, 9)]
+        assert found == pytest.approx([scores[at] for at in wanted[:9]])
     store.close()
 
 
@@ -336,7 +338,8 @@ def test_what_stands_beside_a_long_hit_never_comes_before_it(place: Place) -> No
             32,
             2,
         ]  # what lacks the word is as long as usual
-        _fill(store, ["an otter", *["rain"] * 40, "hm", f"an otter?{' ' * 60}", long], session="own")
+        longer = f"an otter?{' ' * 60}" if place.name.endswith("-encrypted") else "an otter?"
+        _fill(store, ["an otter", *["rain"] * 40, "hm", longer, long], session="own")
         assert _found(store, "otter", 2, session="own") == [1, 43]
 
 

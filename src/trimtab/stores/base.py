@@ -21,10 +21,8 @@ from __future__ import annotations
 import json
 import random
 import time
-from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from inspect import signature
 from typing import Any, NamedTuple, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 
@@ -40,7 +38,7 @@ from trimtab.errors import (
     VersionConflictError,
 )
 from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, check_owner, is_text, labels_in
-from trimtab.stores.lists import EXPIRE_LIMIT, ListRequest, check_limit, check_time
+from trimtab.stores.lists import EXPIRE_LIMIT
 
 T = TypeVar("T")
 
@@ -473,6 +471,19 @@ class StoreAround(Protocol):
     def keeps_labels_in(self) -> Store: ...
 
 
+@runtime_checkable
+class CipherStore(Protocol):
+    """A store that says whether it encrypts; one of a user's may say so, too."""
+
+    @property
+    def encrypts(self) -> bool: ...
+
+
+def encrypts(store: Store, /) -> bool:
+    """Tell whether a store keeps its sessions encrypted."""
+    return isinstance(store, CipherStore) and store.encrypts
+
+
 def knows_labels(store: Store, /) -> bool:
     """Tell whether a store can list by labels; one that was written before stores knew them cannot."""
     if isinstance(store, StoreAround):
@@ -522,95 +533,6 @@ class ClosedStore(Store):
             " where it is used, for example with open_store('chats.db'); copy_session(store, target, id)"
             " copies a session"
         )
-
-
-class ThreadedStore(ClosedStore):
-    """Adds asyncio forms to a synchronous store, each call in a thread, and checks of what is listed."""
-
-    def sessions(
-        self,
-        *,
-        owner: str | None = None,
-        prefix: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        used_before: float | None = None,
-        used_after: float | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Sessions:
-        return self._list(
-            ListRequest(
-                owner=owner,
-                prefix=prefix,
-                metadata=metadata,
-                used_before=used_before,
-                used_after=used_after,
-                limit=limit,
-                after=after,
-            )
-        )
-
-    @abstractmethod
-    def _list(self, request: ListRequest) -> Sessions:
-        """List a page of sessions."""
-
-    def expire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
-        return self._expire(check_time(time.time() if now is None else now), check_limit(limit))
-
-    @abstractmethod
-    def _expire(self, now: float, limit: int) -> Receipt:
-        """Remove sessions whose time is over."""
-
-    async def aappend(self, request: AppendRequest, /) -> Appended:
-        return await _in_thread(self.append, request)
-
-    async def aload(self, request: LoadRequest, /) -> list[Event]:
-        return await _in_thread(self.load, request)
-
-    async def asearch(self, request: SearchRequest, /) -> list[Event]:
-        return await _in_thread(self.search, request)
-
-    async def adelete(
-        self, session: str | None = None, /, *, owner: str | None = None, incarnation: str | None = None
-    ) -> Receipt:
-        return await _in_thread(partial(self.delete, session, owner=owner, incarnation=incarnation))
-
-    @abstractmethod
-    def delete_many(self, names: Sequence[str], /) -> Receipt:
-        """Remove sessions by their names, in one order."""
-
-    async def adelete_many(self, names: Sequence[str], /) -> Receipt:
-        """Remove sessions by their names; see `delete_many`."""
-        return await _in_thread(self.delete_many, names)
-
-    async def asessions(
-        self,
-        *,
-        owner: str | None = None,
-        prefix: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        used_before: float | None = None,
-        used_after: float | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Sessions:
-        listed = partial(
-            self.sessions,
-            owner=owner,
-            prefix=prefix,
-            metadata=metadata,
-            used_before=used_before,
-            used_after=used_after,
-            limit=limit,
-            after=after,
-        )
-        return await _in_thread(listed)
-
-    async def aexpire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
-        return await _in_thread(partial(self.expire, now=now, limit=limit))
-
-    async def aclose(self) -> None:
-        await _in_thread(self.close)
 
 
 # Sessions as lines.
@@ -751,12 +673,6 @@ async def _alines(export: _Export, store: Store) -> AsyncIterator[str]:
     while (lines := await arun(export.page(), lambda ask: ask.later(store))) is not None:
         for line in lines:
             yield line
-
-
-async def _in_thread(call: Callable[..., T], *arguments: Any) -> T:
-    import asyncio  # takes longer to import than all of trimtab.stores
-
-    return await asyncio.to_thread(call, *arguments)
 
 
 async def _sleep(seconds: float) -> None:

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from trimtab._shared.checks import check_whole
 from trimtab._shared.steps import arun, run
 from trimtab.errors import ConfigurationError, EncryptionKeyError
-from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, Store
-from trimtab.stores.encryption.store import encrypts
+from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, Store, encrypts
 from trimtab.stores.rows import check_session_name
 from trimtab.stores.search import SEALED
 
@@ -57,8 +56,7 @@ def copy_session(
         SessionDeletedError: The session was deleted meanwhile.
         StoreError: As raised by the stores; repeat the call to continue.
     """
-    _check_plain(source, target, decrypt=decrypt)
-    steps = _copy(source, target, session, session if to is None else to, before, page_events, incarnation)
+    steps = _copy(source, target, session, to, before, incarnation, page_events=page_events, decrypt=decrypt)
     return run(steps, _answer)
 
 
@@ -75,8 +73,7 @@ async def acopy_session(
     decrypt: bool = False,
 ) -> int:
     """Copy a session to another store, or under another name; see `copy_session`."""
-    _check_plain(source, target, decrypt=decrypt)
-    steps = _copy(source, target, session, session if to is None else to, before, page_events, incarnation)
+    steps = _copy(source, target, session, to, before, incarnation, page_events=page_events, decrypt=decrypt)
     return await arun(steps, _aanswer)
 
 
@@ -94,9 +91,7 @@ def copy_events(
 
     Where a copy is repeated an event of that id is there, perhaps of another time: it stays.
     """
-    _check_plain(source, target, decrypt=False)
-    name = session if to is None else to
-    return run(_copy(source, target, session, name, before, 500, incarnation, behind), _answer)
+    return run(_copy(source, target, session, to, before, incarnation, behind=behind), _answer)
 
 
 async def acopy_events(
@@ -110,9 +105,7 @@ async def acopy_events(
     behind: Event | None = None,
 ) -> int:
     """Copy a session, and add an event behind the last one that is copied; see `copy_events`."""
-    _check_plain(source, target, decrypt=False)
-    name = session if to is None else to
-    return await arun(_copy(source, target, session, name, before, 500, incarnation, behind), _aanswer)
+    return await arun(_copy(source, target, session, to, before, incarnation, behind=behind), _aanswer)
 
 
 def _check_plain(source: Store, target: Store, *, decrypt: bool) -> None:
@@ -139,12 +132,16 @@ def _copy(
     source: Store,
     target: Store,
     session: str,
-    to: str,
+    to: str | None,
     before: int | None,
-    page_events: int,
     mine: str | None,
+    *,
+    page_events: int = 500,
     behind: Event | None = None,
+    decrypt: bool = False,
 ) -> Generator[_Ask, Any, int]:
+    _check_plain(source, target, decrypt=decrypt)
+    to = session if to is None else to
     check_whole("page_events", page_events, least=1)
     for name in (session, to):
         check_session_name(name)

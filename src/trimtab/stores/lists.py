@@ -7,7 +7,7 @@ import math
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -68,6 +68,12 @@ class ListRequest:
         if self.limit is not None:
             object.__setattr__(self, "limit", check_limit(self.limit))
         _ = self.place
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What was asked for, as `Store.sessions` takes it."""
+        asked = {one.name: vars(self)[one.name] for one in fields(self)}
+        return {name: one for name, one in asked.items() if one is not None and name != "with_damaged"}
 
     @property
     def by_use(self) -> bool:
@@ -179,16 +185,16 @@ class DamagedEntry(SessionEntry):
 
 
 def entry_of(
-    name: str, *, version: Any, used: Any, owner: Any, metadata: Any, ttl: Any, incarnation: str
+    name: str, version: Any, used: Any, owner: Any, metadata: Any, ttl: Any, incarnation: object, /
 ) -> SessionEntry:
     """Make an entry of the columns of a row."""
     try:
         labels = Labels(owner=owner, metadata=json.loads(metadata) if metadata else {}, ttl=ttl)
         return SessionEntry(
-            name, version=int(version), used=float(used), labels=labels, incarnation=incarnation
+            name, version=int(version), used=float(used), labels=labels, incarnation=str(incarnation)
         )
     except (ConfigurationError, TypeError, ValueError, RecursionError):
-        return DamagedEntry(name, incarnation=incarnation)
+        return DamagedEntry(name, incarnation=str(incarnation))
 
 
 @dataclass(slots=True)

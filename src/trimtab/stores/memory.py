@@ -11,15 +11,7 @@ from typing import Any
 
 from trimtab._shared.steps import run
 from trimtab.relevance.index import Index
-from trimtab.stores.base import (
-    Appended,
-    AppendRequest,
-    Event,
-    Found,
-    LoadRequest,
-    SearchRequest,
-    ThreadedStore,
-)
+from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.fork import Forked
 from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, check_owner, keys_in, keys_of
 from trimtab.stores.lists import ListRequest, check_one
@@ -37,6 +29,7 @@ from trimtab.stores.rows import (
     without_gaps,
 )
 from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, usable_terms
+from trimtab.stores.thread import ThreadedStore
 
 
 class _Log:

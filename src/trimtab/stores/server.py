@@ -15,13 +15,7 @@ from trimtab._shared.steps import Steps, arun, run
 from trimtab.errors import ConfigurationError, ContextError
 from trimtab.stores.base import Appended, AppendRequest, ClosedStore, Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.labels import Receipt, Sessions, check_owner
-from trimtab.stores.lists import (
-    EXPIRE_LIMIT,
-    ListRequest,
-    check_limit,
-    check_one,
-    check_time,
-)
+from trimtab.stores.lists import EXPIRE_LIMIT, ListRequest, check_limit, check_one, check_time
 from trimtab.stores.secrets import mask
 
 if TYPE_CHECKING:
@@ -201,14 +195,8 @@ class ServedStore(ClosedStore):
                 another connection reads them, or the server has not rewritten them. Call `delete` or `scrub`
                 again. For an owner the receipt says so.
         """
-        receipt = self._connections.run(self._removal(session, owner, incarnation))
-        if not self._scrub_on_delete:
-            return _without_scrub(receipt)
-        try:
-            self.scrub()
-        except ContextError as error:
-            return _after_failure(receipt, error, of_one=owner is None)
-        return receipt
+        removal = self._removal(session, owner, incarnation)
+        return self._remove(removal, scrubs=True, of_one=owner is None)
 
     def _removal(self, session: str | None, owner: str | None, incarnation: str | None) -> Steps[Receipt]:
         check_one(session, owner)
@@ -227,16 +215,19 @@ class ServedStore(ClosedStore):
         limit: int | None = None,
         after: str | None = None,
     ) -> Sessions:
-        request = ListRequest(
-            owner=owner,
-            prefix=prefix,
-            metadata=metadata,
-            used_before=used_before,
-            used_after=used_after,
-            limit=limit,
-            after=after,
+        return self._connections.run(
+            self._operations.list_page(
+                ListRequest(
+                    owner=owner,
+                    prefix=prefix,
+                    metadata=metadata,
+                    used_before=used_before,
+                    used_after=used_after,
+                    limit=limit,
+                    after=after,
+                )
+            )
         )
-        return self._connections.run(self._operations.list_page(request))
 
     def delete_many(self, names: Sequence[str], /) -> Receipt:
         """Remove sessions by their names; the server rewrites its files once.
@@ -244,24 +235,23 @@ class ServedStore(ClosedStore):
         Args:
             names: Of sessions that are nobody's.
         """
-        receipt = self._connections.run(self._operations.delete_many(names))
-        if not receipt.sessions or not self._scrub_on_delete:
-            return _without_scrub(receipt)
-        try:
-            self.scrub()
-        except ContextError as error:
-            return _after_failure(receipt, error, of_one=False)
-        return receipt
+        return self._remove(self._operations.delete_many(names))
 
     def expire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
-        at, most = check_time(time.time() if now is None else now), check_limit(limit)
-        receipt = self._connections.run(self._operations.expire(at, most))
-        if not receipt.sessions or not self._scrub_on_delete:
+        return self._remove(self._expiry(now, limit))
+
+    def _expiry(self, now: float | None, limit: int) -> Steps[Receipt]:
+        return self._operations.expire(check_time(time.time() if now is None else now), check_limit(limit))
+
+    def _remove(self, steps: Steps[Receipt], *, scrubs: bool = False, of_one: bool = False) -> Receipt:
+        """Run an order, and have the files written anew; `scrubs` even if nothing went, as a repeated one."""
+        receipt = self._connections.run(steps)
+        if not self._scrub_on_delete or not (scrubs or receipt.sessions):
             return _without_scrub(receipt)
         try:
             self.scrub()
         except ContextError as error:
-            return _after_failure(receipt, error, of_one=False)
+            return _after_failure(receipt, error, of_one=of_one)
         return receipt
 
     def scrub(self) -> None:
@@ -287,14 +277,8 @@ class ServedStore(ClosedStore):
     async def adelete(
         self, session: str | None = None, /, *, owner: str | None = None, incarnation: str | None = None
     ) -> Receipt:
-        receipt = await self._connections.arun(self._removal(session, owner, incarnation))
-        if not self._scrub_on_delete:
-            return _without_scrub(receipt)
-        try:
-            await self.ascrub()
-        except ContextError as error:
-            return _after_failure(receipt, error, of_one=owner is None)
-        return receipt
+        removal = self._removal(session, owner, incarnation)
+        return await self._aremove(removal, scrubs=True, of_one=owner is None)
 
     async def asessions(
         self,
@@ -307,37 +291,36 @@ class ServedStore(ClosedStore):
         limit: int | None = None,
         after: str | None = None,
     ) -> Sessions:
-        request = ListRequest(
-            owner=owner,
-            prefix=prefix,
-            metadata=metadata,
-            used_before=used_before,
-            used_after=used_after,
-            limit=limit,
-            after=after,
+        return await self._connections.arun(
+            self._operations.list_page(
+                ListRequest(
+                    owner=owner,
+                    prefix=prefix,
+                    metadata=metadata,
+                    used_before=used_before,
+                    used_after=used_after,
+                    limit=limit,
+                    after=after,
+                )
+            )
         )
-        return await self._connections.arun(self._operations.list_page(request))
 
     async def adelete_many(self, names: Sequence[str], /) -> Receipt:
         """Remove sessions by their names; see `delete_many`."""
-        receipt = await self._connections.arun(self._operations.delete_many(names))
-        if not receipt.sessions or not self._scrub_on_delete:
-            return _without_scrub(receipt)
-        try:
-            await self.ascrub()
-        except ContextError as error:
-            return _after_failure(receipt, error, of_one=False)
-        return receipt
+        return await self._aremove(self._operations.delete_many(names))
 
     async def aexpire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
-        at, most = check_time(time.time() if now is None else now), check_limit(limit)
-        receipt = await self._connections.arun(self._operations.expire(at, most))
-        if not receipt.sessions or not self._scrub_on_delete:
+        return await self._aremove(self._expiry(now, limit))
+
+    async def _aremove(self, steps: Steps[Receipt], *, scrubs: bool = False, of_one: bool = False) -> Receipt:
+        """Run an order, and have the files written anew; see `_remove`."""
+        receipt = await self._connections.arun(steps)
+        if not self._scrub_on_delete or not (scrubs or receipt.sessions):
             return _without_scrub(receipt)
         try:
             await self.ascrub()
         except ContextError as error:
-            return _after_failure(receipt, error, of_one=False)
+            return _after_failure(receipt, error, of_one=of_one)
         return receipt
 
     async def ascrub(self) -> None:

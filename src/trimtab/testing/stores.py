@@ -24,7 +24,7 @@ from trimtab.stores import (
     SearchRequest,
     Store,
 )
-from trimtab.stores.base import missing_methods
+from trimtab.stores.base import encrypts, missing_methods
 from trimtab.stores.search import NEIGHBOR_REACHES
 from trimtab.testing.errors import ContractBroken, ask, fail
 
@@ -134,6 +134,15 @@ class _Check:
     store: Store
     prefix: str
     made: list[str] = field(default_factory=list)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the store counts lengths of texts in steps, as one that encrypts them."""
+        return encrypts(self.store)
+
+    def wide(self, text: str) -> str:
+        """Return a text, which is so long where lengths have steps that a character more is a step more."""
+        return text.ljust(_STEP_CHARS * len(text)) if self.has_steps else text
 
     def new_session(self, name: str = "") -> str:
         """Return a name nobody has used."""
@@ -419,23 +428,24 @@ async def _check_async_forms(check: _Check, store: Store) -> None:
 # `Store.search`.
 
 
-def _wide(text: str) -> str:
-    """Return a text so long that one longer by a character is longer by a step of encrypted stores."""
-    return text.ljust(_STEP_CHARS * len(text))
-
-
 _STEP_CHARS = 64
-_CALL = {"name": "find_heron", "arguments": f'{{"place": "r\\u00edo{" " * 1_700}"}}'}
 _PICTURE = {"url": "data:image/png;base64,heronheron"}
-_MESSAGES: tuple[dict[str, Any], ...] = (
-    {"role": "user", "content": _wide("The heron stands in the river")},
-    {"role": "user", "content": [{"type": "text", "text": _wide("A HERON, and an otter")}]},
-    {"role": "assistant", "tool_calls": [{"id": "otter", "type": "function", "function": _CALL}]},
-    {"role": "tool", "tool_call_id": "c1", "content": _wide("北京今天天气晴朗")},
-    {"role": "user", "content": _wide("上海的天气 and the river otter")},
-    {"role": "assistant", "content": _wide("Straße, naïve, ﬁne, १२ नमस्ते")},
-    {"role": "user", "content": [{"type": "image_url", "image_url": _PICTURE}]},
-)
+
+
+def _messages(check: _Check) -> list[dict[str, Any]]:
+    """Make the messages that are looked for."""
+    wide, gap = check.wide, " " * 1_700 if check.has_steps else ""
+    call = {"name": "find_heron", "arguments": f'{{"place": "r\\u00edo{gap}"}}'}
+    return [
+        {"role": "user", "content": wide("The heron stands in the river")},
+        {"role": "user", "content": [{"type": "text", "text": wide("A HERON, and an otter")}]},
+        {"role": "assistant", "tool_calls": [{"id": "otter", "type": "function", "function": call}]},
+        {"role": "tool", "tool_call_id": "c1", "content": wide("北京今天天气晴朗")},
+        {"role": "user", "content": wide("上海的天气 and the river otter")},
+        {"role": "assistant", "content": wide("Straße, naïve, ﬁne, १२ नमस्ते")},
+        {"role": "user", "content": [{"type": "image_url", "image_url": _PICTURE}]},
+    ]
+
 
 _QUERIES: tuple[tuple[str, list[int]], ...] = (
     ("heron", [2, 3, 1]),
@@ -473,9 +483,9 @@ def check_search(check: _Check) -> None:
     """Ask for what is there and what is not, in a short session and at the end of a long one."""
     for before in (0, 700):
         session = check.new_session()
-        others = [entry({"content": _wide(f"filler number {at}")}) for at in range(before)]
+        others = [entry({"content": check.wide(f"filler number {at}")}) for at in range(before)]
         apart: list[Event] = []
-        for message in _MESSAGES:
+        for message in _messages(check):
             apart += [note("heron"), note("天气"), *(note() for _ in range(_APART - 3)), entry(message)]
         check.store.append(append_request(session, 0, [*others, *apart, note("heron otter 天气")]))
         for text, places in _QUERIES:
@@ -509,7 +519,7 @@ def _check_neighbors(check: _Check) -> None:
     events: list[Event] = []
     for text in texts:
         events += [
-            entry({"content": _wide(text)}),
+            entry({"content": check.wide(text)}),
             *(replace(note("reeds"), kind=kind) for kind in _BOOKKEEPING),
         ]
     check.store.append(append_request(session, 0, events))
@@ -531,14 +541,14 @@ def _check_relevance(check: _Check) -> None:
         "The kite, over a lake and a long way off, behind the hill",
         "five six seven",
     )
-    filler = [entry({"content": _wide(f"filler number {at}")}) for at in range(300)]
-    check.store.append(
-        append_request(session, 0, [*filler, *(entry({"content": _wide(one)}) for one in texts)])
-    )
+    said = [*(f"filler number {at}" for at in range(300)), *texts]
+    check.store.append(append_request(session, 0, [entry({"content": check.wide(one)}) for one in said]))
     found = [304, 305, 303, 306, 302, 307]
     check.search(session, "Where are herons?", found)
     check.search(session, "herons", found[:3], limit=3)
-    check.search(session, "crane kite", [301, 305, 302, 300, 306, 304, 303, 299, 307, 308])
+    short_counts = [305, 301, 306, 304, 302, 300, 303, 307, 299, 308]
+    long_counts = [301, 305, 302, 300, 306, 304, 303, 299, 307, 308]  # no text is below the floor of BM25
+    check.search(session, "crane kite", long_counts if check.has_steps else short_counts)
 
 
 def _check_limits(check: _Check, session: str, before: int) -> None:
@@ -554,7 +564,7 @@ def _check_limits(check: _Check, session: str, before: int) -> None:
 
 def _check_growth(check: _Check, session: str, before: int) -> None:
     """What was added since is found; what was rewritten is found by its new text only."""
-    version = before + _APART * len(_MESSAGES) + 1
+    version = before + _APART * len(_messages(check)) + 1
     late = [*(note() for _ in range(_APART)), entry({"content": "late heron"})]
     check.store.append(append_request(session, version, late))
     version += len(late)

@@ -45,7 +45,7 @@ from trimtab.stores import (
     encrypted,
     open_store,
 )
-from trimtab.stores.encryption.records import PREFIX
+from trimtab.stores.encryption.lists import holds_keys
 from trimtab.stores.secrets import mask
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -145,7 +145,7 @@ def open_session_store(url: str, *, create: bool = False, keys: str | None = Non
     if place:
         store = _with_ring(store, place)
     try:
-        if create and place is None and store.sessions(prefix=PREFIX, limit=1):
+        if create and place is None and holds_keys(store):
             raise Refused(
                 "the sessions of this store are encrypted: pass --keys PLACE, or --keys '' to begin one in"
                 " plain text"
@@ -567,8 +567,9 @@ def delete(url: str, name: str | None, output: str, yes: bool, owner: str | None
     with open_session_store(url) as store:
         if owner is not None:
             check_keys(store)
-            sessions = plural(len(store.sessions(owner=owner)), "session")
-            confirm(f"Delete {sessions} of {owner!r}?", yes=yes)
+            if not yes:  # to count them is for the question alone
+                sessions = plural(len(store.sessions(owner=owner)), "session")
+                confirm(f"Delete {sessions} of {owner!r}?", yes=yes)
             write_receipt(store.delete(owner=owner), output=output)
             return
         name = name or ""

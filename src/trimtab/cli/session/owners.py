@@ -13,8 +13,7 @@ from trimtab.cli.session.io import when, write
 from trimtab.errors import ContextError
 from trimtab.report.text import plain, plural
 from trimtab.stores import EncryptedStore, LoadRequest, Receipt, Store
-from trimtab.stores.encryption.lists import list_without_keys
-from trimtab.stores.encryption.records import PREFIX
+from trimtab.stores.encryption.lists import holds_keys, list_without_keys
 
 
 def list_sessions(store: Store, **asked: Any) -> tuple[list[dict[str, Any]], str | None]:
@@ -31,7 +30,7 @@ def names_in(store: Store, *, prefix: str | None = None) -> list[str]:
 
 def check_keys(store: Store) -> None:
     """Refuse to remove many sessions of an encrypted store without their keys, which would stay."""
-    if not isinstance(store, EncryptedStore) and store.sessions(prefix=PREFIX, limit=1):
+    if not isinstance(store, EncryptedStore) and holds_keys(store):
         raise Refused(
             "the sessions of this store are encrypted: pass --keys PLACE, so that their keys go, too"
         )

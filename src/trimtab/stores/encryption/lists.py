@@ -53,10 +53,9 @@ def key_ids(keys: Iterable[tuple[str, str]], /) -> Iterator[str]:
             yield found[1]
 
 
-def list_page(store: Store, /, **asked: Any) -> Steps[Sessions]:
-    """List sessions of a store, as `Store.sessions` says; records of keys are none."""
-    asked = {name: one for name, one in asked.items() if one is not None}
-    request = ListRequest(**asked)
+def list_page(store: Store, request: ListRequest, /) -> Steps[Sessions]:
+    """List sessions of a store; records of keys are none."""
+    asked = request.given
     if request.owner is not None or request.keys:  # key records have neither
         page: Sessions = yield Ask(store, "sessions", (), asked)
         return Sessions(_entries_in(page), next=page.next)
@@ -77,7 +76,12 @@ def list_page(store: Store, /, **asked: Any) -> Steps[Sessions]:
 
 def list_without_keys(store: Store, /, **asked: Any) -> Sessions:
     """List sessions of a store whose keys may be missing; see `list_page`."""
-    return run(list_page(store, **asked), lambda ask: ask.store.sessions(**ask.options))
+    return run(list_page(store, ListRequest(**asked)), lambda ask: ask.store.sessions(**ask.options))
+
+
+def holds_keys(store: Store, /) -> bool:
+    """Tell whether there are encrypted sessions in a store that was opened without their keys."""
+    return bool(store.sessions(prefix=PREFIX, limit=1))
 
 
 def _entries_in(page: Iterable[str]) -> Iterator[SessionEntry]:

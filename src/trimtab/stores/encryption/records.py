@@ -66,6 +66,13 @@ class Wrap(NamedTuple):
     call: Callable[[], bytes | Awaitable[bytes]]
 
 
+def row_of(store: Store, session: str, /, *, newest: bool = True) -> Steps[Event | None]:
+    """Read the newest row of a session as it is stored, or the oldest; None: there is no session."""
+    request = LoadRequest(session=session, limit=1, newest_first=newest)
+    rows: list[Event] = yield Ask(store, "load", (request,))
+    return rows[0] if rows else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """What is kept of a session's key."""
@@ -230,7 +237,7 @@ class KeyRecords:
 
     def remove(self, id: str, /, session: str) -> Steps[None]:
         """Remove the record of a session that is deleted; one of another session stays."""
-        newest = yield from self._newest(id)
+        newest = yield from row_of(self.store, PREFIX + id)
         if newest is None or newest.data.get("session") == session:
             self._forget(id)
             yield Ask(self.store, "delete", (PREFIX + id,))
@@ -255,7 +262,7 @@ class KeyRecords:
 
     def _newest_of(self, id: str, session: str) -> Steps[Event]:
         """Read what counts of a session's record."""
-        newest = yield from self._newest(id)
+        newest = yield from row_of(self.store, PREFIX + id)
         if newest is None:
             self._forget(id)
             raise EncryptionKeyError(
@@ -274,12 +281,6 @@ class KeyRecords:
             )
         return newest
 
-    def _newest(self, id: str) -> Steps[Event | None]:
-        rows: list[Event] = yield Ask(
-            self.store, "load", (LoadRequest(session=PREFIX + id, limit=1, newest_first=True),)
-        )
-        return rows[0] if rows else None
-
     def _write(self, record: Record, *, replaces: Record | None) -> Steps[None]:
         event = Event(id=secrets.token_hex(8), kind="key", time=RECORD_TIME, data=record.to_data())
         if replaces is None:
@@ -289,7 +290,7 @@ class KeyRecords:
                 (AppendRequest(session=PREFIX + record.id, expected_version=0, events=[event]),),
             )
             return
-        newest = yield from self._newest(record.id)
+        newest = yield from row_of(self.store, PREFIX + record.id)
         if newest is None or newest.version != replaces.version:
             raise VersionConflictError(
                 f"session {record.session!r}: its key was changed meanwhile, and nothing was changed: repeat",

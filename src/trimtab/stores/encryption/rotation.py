@@ -12,7 +12,7 @@ from trimtab._shared.steps import Steps
 from trimtab.errors import KeyDroppedError, StoreError, VersionConflictError
 from trimtab.stores.base import AppendRequest, Event, LoadRequest, Store
 from trimtab.stores.encryption.cipher import place_of
-from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record, made_at
+from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record, made_at, row_of
 
 PAGE_EVENTS = 200
 """So many events are encrypted anew in one step."""
@@ -67,15 +67,18 @@ class Rotation:
         self._seen: set[str] = set()
         """Ids of the key records of the sessions that were looked at."""
 
-    def run(self, names: Iterable[str], /) -> Steps[RotationReceipt]:
-        """Rotate sessions; one that cannot be is told, and the others go on."""
+    def run(self) -> Steps[RotationReceipt]:
+        """Rotate all sessions; one that cannot be is told, and the others go on."""
         looked, renewed, events, dropped = 0, 0, 0, 0
         left: dict[str, str] = {}
-        for name in names:
+        listed: list[str] = yield Ask(self._store, "sessions", ())
+        for name in listed:
+            if name.startswith(PREFIX):
+                continue
             looked += 1
             newest: Event | None = None
             try:
-                newest = yield from self._newest(name)
+                newest = yield from row_of(self._store, name)
                 if newest is None:
                     continue  # it was deleted meanwhile
                 is_new, rewritten = yield from self._rotate(name, newest)
@@ -87,7 +90,7 @@ class Rotation:
                     left[name] = str(error)
                 continue
             renewed, events = renewed + is_new, events + rewritten
-        removed = yield from self._remove_orphans()
+        removed = yield from self._remove_orphans(listed)
         # Always: a call before may have been killed between its last session and this.
         yield from self._records.clean(self._store)
         return RotationReceipt(
@@ -103,7 +106,7 @@ class Rotation:
     def _is_there(self, session: str, incarnation: str) -> Steps[bool]:
         """Tell whether a session is there that could not be rotated, and not deleted meanwhile."""
         try:
-            newest = yield from self._newest(session)
+            newest = yield from row_of(self._store, session)
         except StoreError:
             return True
         return newest is not None and newest.incarnation == incarnation
@@ -155,7 +158,7 @@ class Rotation:
         rewritten, attempts = 0, 0
         at = after
         while True:
-            newest = yield from self._newest(session)
+            newest = yield from row_of(self._store, session)
             if newest is None or newest.incarnation != incarnation or newest.version <= at:
                 return rewritten
             asked = LoadRequest(session=session, after=at, limit=PAGE_EVENTS, incarnation=incarnation or None)
@@ -189,7 +192,7 @@ class Rotation:
             made.append(new.seal(old.unseal(row)))
         return made
 
-    def _remove_orphans(self) -> Steps[int]:
+    def _remove_orphans(self, listed: Iterable[str]) -> Steps[int]:
         """Remove the keys of sessions that were never begun, or not deleted by this store.
 
         A store of keys of its own may be that of other stores, too: nothing is removed there.
@@ -197,13 +200,12 @@ class Rotation:
         removed = 0
         if self._records.store is not self._store:
             return removed
-        names: list[str] = yield Ask(self._store, "sessions", ())
-        for name in names:
+        for name in listed:
             id = name.removeprefix(PREFIX)
             if id == name or id in self._seen:
                 continue
             with suppress(StoreError):  # what cannot be read is not removed
-                record = yield from self._newest(name)
+                record = yield from row_of(self._store, name)
                 if record is not None and made_at(record) < time.time() - _ORPHAN_SECONDS:
                     session = str(record.data.get("session", ""))
                     if session and not (yield from self._has_key(session, id)):
@@ -213,13 +215,8 @@ class Rotation:
 
     def _has_key(self, session: str, id: str) -> Steps[bool]:
         """Tell whether a session is there whose first or last event says that it has a key."""
-        for newest_first in (True, False):
-            row = yield from self._newest(session, newest_first=newest_first)
+        for newest in (True, False):
+            row = yield from row_of(self._store, session, newest=newest)
             if row is not None and place_of(row, session).key == id:
                 return True
         return False
-
-    def _newest(self, session: str, *, newest_first: bool = True) -> Steps[Event | None]:
-        request = LoadRequest(session=session, limit=1, newest_first=newest_first)
-        rows: list[Event] = yield Ask(self._store, "load", (request,))
-        return rows[0] if rows else None

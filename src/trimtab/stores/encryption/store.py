@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -32,12 +32,13 @@ from trimtab.stores.base import (
 from trimtab.stores.encryption.cipher import Place, SessionCipher, place_of, unreadable
 from trimtab.stores.encryption.keys import Keys
 from trimtab.stores.encryption.lists import check_labels, key_ids, list_page, with_key
-from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record
+from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record, row_of
 from trimtab.stores.encryption.rotation import Rotation, RotationReceipt
 from trimtab.stores.labels import Labels, Receipt, Sessions, check_owner
-from trimtab.stores.lists import EXPIRE_LIMIT, check_one
+from trimtab.stores.lists import EXPIRE_LIMIT, ListRequest, check_one
 from trimtab.stores.rows import check_incarnation, check_session_name, conflict, same_event, to_rows
 from trimtab.stores.search import usable_terms
+from trimtab.stores.thread import in_thread
 
 TURN = 50
 """So many events are encrypted or decrypted before other tasks of an event loop have their turn."""
@@ -169,16 +170,20 @@ class EncryptedStore(ClosedStore):
         limit: int | None = None,
         after: str | None = None,
     ) -> Sessions:
-        listed = self._list(
-            owner=owner,
-            prefix=prefix,
-            metadata=metadata,
-            used_before=used_before,
-            used_after=used_after,
-            limit=limit,
-            after=after,
+        return run(
+            self._page(
+                ListRequest(
+                    owner=owner,
+                    prefix=prefix,
+                    metadata=metadata,
+                    used_before=used_before,
+                    used_after=used_after,
+                    limit=limit,
+                    after=after,
+                )
+            ),
+            _answer,
         )
-        return run(listed, _answer)
 
     def expire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
         """Remove sessions that have ended, and then their keys; see `Store.expire`."""
@@ -213,16 +218,20 @@ class EncryptedStore(ClosedStore):
         limit: int | None = None,
         after: str | None = None,
     ) -> Sessions:
-        listed = self._list(
-            owner=owner,
-            prefix=prefix,
-            metadata=metadata,
-            used_before=used_before,
-            used_after=used_after,
-            limit=limit,
-            after=after,
+        return await arun(
+            self._page(
+                ListRequest(
+                    owner=owner,
+                    prefix=prefix,
+                    metadata=metadata,
+                    used_before=used_before,
+                    used_after=used_after,
+                    limit=limit,
+                    after=after,
+                )
+            ),
+            _aanswer,
         )
-        return await arun(listed, _aanswer)
 
     async def aexpire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
         return await arun(self._order("expire", now=now, limit=limit), _aanswer)
@@ -322,7 +331,7 @@ class EncryptedStore(ClosedStore):
             yield from self._records.remove(record.id, request.session)
             raise
         if appended.duplicate:  # perhaps of this very request, whose first answer was lost
-            newest = yield from self._newest(request.session)
+            newest = yield from row_of(self._store, request.session)
             if newest is not None and place_of(newest, request.session).key != record.id:
                 yield from self._records.remove(record.id, request.session)
         return appended
@@ -362,7 +371,7 @@ class EncryptedStore(ClosedStore):
             )
             if not stored:
                 raise
-            newest = yield from self._newest(request.session)
+            newest = yield from row_of(self._store, request.session)
             version = newest.version if newest else stored[0].version
             return same_event(request, stored[0], version=version)
         return appended
@@ -429,10 +438,10 @@ class EncryptedStore(ClosedStore):
         events = yield from self._unseal(found, request.session, now)
         return Found(events, since=found.since) if isinstance(found, Found) else events
 
-    def _list(self, **asked: Any) -> Steps[Sessions]:
-        if any(one is not None for one in asked.values()):
+    def _page(self, request: ListRequest) -> Steps[Sessions]:
+        if request.given:
             require_labels(self)
-        return list_page(self._store, **asked)
+        return list_page(self._store, request)
 
     def _removal(self, session: str | None, owner: str | None, incarnation: str | None) -> Steps[Receipt]:
         check_one(session, owner)
@@ -494,26 +503,20 @@ class EncryptedStore(ClosedStore):
     def _row_with_key(self, session: str) -> Steps[Event | None]:
         """Read a row that says which key a session has: the oldest if the newest was damaged."""
         try:
-            row = yield from self._newest(session)
+            row = yield from row_of(self._store, session)
             if row is not None:
                 place_of(row, session)
         except CorruptSessionError:
-            row = yield from self._newest(session, newest_first=False)
+            row = yield from row_of(self._store, session, newest=False)
             if row is not None:
                 place_of(row, session)
         return row
 
     def _rotate(self) -> Steps[RotationReceipt]:
-        names: list[str] = yield Ask(self._store, "sessions", ())
-        return (yield from self._rotation().run(one for one in names if not one.startswith(PREFIX)))
+        return self._rotation().run()
 
     def _rotation(self) -> Rotation:
         return Rotation(self._store, self._records)
-
-    def _newest(self, session: str, *, newest_first: bool = True) -> Steps[Event | None]:
-        request = LoadRequest(session=session, limit=1, newest_first=newest_first)
-        rows: list[Event] = yield Ask(self._store, "load", (request,))
-        return rows[0] if rows else None
 
     def _known_of(
         self, session: str, incarnation: str | None, *, fresh: bool = False
@@ -521,7 +524,7 @@ class EncryptedStore(ClosedStore):
         """Find out which session has a name, and its key; None: there is none."""
         known = None if fresh else self._names.get(session)
         if known is None:
-            newest = yield from self._newest(session)
+            newest = yield from row_of(self._store, session)
             if newest is None:
                 return None
             known = _Known(newest.incarnation, place_of(newest, session).key)
@@ -530,16 +533,11 @@ class EncryptedStore(ClosedStore):
             self._names[session] = known
         if incarnation is not None and incarnation != known.incarnation:
             self._names.pop(session, None)
-            newest = yield from self._newest(session)
+            newest = yield from row_of(self._store, session)
             actual = None if newest is None else newest.incarnation
             check_incarnation(session, incarnation, actual)
             return (yield from self._known_of(session, incarnation, fresh=True))
         return known
-
-
-def encrypts(store: Store, /) -> bool:
-    """Tell whether a store keeps its sessions encrypted; one of a user's may say so, too."""
-    return bool(getattr(store, "encrypts", False))
 
 
 def _limit(request: LoadRequest) -> int:
@@ -567,12 +565,5 @@ def _answer(ask: Any) -> Any:
 async def _aanswer(ask: Any) -> Any:
     if isinstance(ask, Ask):
         return await getattr(ask.store, f"a{ask.method}")(*ask.arguments, **ask.options)
-    found = ask.call() if not ask.keys.waits else await _call_in_thread(ask.call)
+    found = ask.call() if not ask.keys.waits else await in_thread(ask.call)
     return await found if inspect.isawaitable(found) else found
-
-
-async def _call_in_thread(call: Callable[[], Any]) -> Any:
-    """Call in a thread: a function that asks a service waits for it."""
-    import asyncio  # takes longer to import than all of trimtab.stores
-
-    return await asyncio.to_thread(call)

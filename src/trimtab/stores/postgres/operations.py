@@ -571,7 +571,7 @@ class Operations:
                 yield Execute(sql, (used, used, key))
                 relisted += 1
             elif not over or events + version <= BATCH_EVENTS:
-                over[key] = _entry(row)
+                over[key] = entry_of(*row)
                 events += version
         receipt = yield from self._remove([*over])
         yield Execute("COMMIT")
@@ -590,7 +590,7 @@ class Operations:
             {listed} SELECT name, version, used, owner, metadata, ttl, key FROM {found}
             WHERE {where} ORDER BY {request.order("name")} LIMIT %s"""
         rows = yield Execute(sql, (*values, request.asked))
-        return request.page([_entry(row) for row in rows])
+        return request.page([entry_of(*row) for row in rows])
 
     def scrub(self) -> Steps[None]:
         """Rewrite the tables, whatever others want meanwhile, if anything was removed since the last time."""
@@ -635,19 +635,6 @@ def _label_columns(labels: Labels, used: float | None) -> tuple[object, ...]:
     metadata = labels.metadata_text if labels.metadata else None
     keys = keys_of(labels.metadata) or None
     return labels.owner, metadata, keys, labels.ttl, None if used is None else labels.end_after(used)
-
-
-def _entry(row: Sequence[Any]) -> SessionEntry:
-    name, version, used, owner, metadata, ttl, key = row
-    return entry_of(
-        name,
-        version=version,
-        used=used,
-        owner=owner,
-        metadata=metadata,
-        ttl=ttl,
-        incarnation=str(key),
-    )
 
 
 def _incarnation(key: int | None) -> str | None:

@@ -61,3 +61,8 @@ end
 """
 """Which session of its name it is; false where there is none. One that trimtab 0.1 began has no `n`, and is
 known by the id of its first event: reading must not write, as a full server and a replica only read."""
+
+
+def text_of(value: Any, /) -> str:
+    """Read a text of an answer, which is bytes where the client decodes none."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

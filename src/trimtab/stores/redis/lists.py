@@ -39,7 +39,7 @@ from trimtab.stores.lists import (
     remove_by_name,
     remove_owned,
 )
-from trimtab.stores.redis.commands import INCARNATION, Command, Scan, Script
+from trimtab.stores.redis.commands import INCARNATION, Command, Scan, Script, text_of
 from trimtab.stores.rows import check_incarnation
 
 PAGE_SESSIONS = 500
@@ -262,7 +262,7 @@ class Listing:
         if not keys and (yield Command(("GET", f"{self._prefix}:schema"))) is None:
             return
         for key in keys:
-            name = _text(key).removeprefix(start)
+            name = text_of(key).removeprefix(start)
             yield from self.catch_up(
                 (yield from _RELIST.run(self._redis, self.keys_with(self.key(name)), [name]))
             )
@@ -360,9 +360,9 @@ class Listing:
             answer = yield from _REMOVE.run(self._redis, self.keys_with(self.key(name)), words)
             outcome, *told = answer
             if outcome == b"other":
-                return _text(told[0]), Receipt()
+                return text_of(told[0]), Receipt()
             if outcome == b"none" or outcome == b"moved":
-                return _text(outcome), Receipt()
+                return text_of(outcome), Receipt()
             yield from self.catch_up(told[0])
             if outcome == b"used":
                 return "used", Receipt()
@@ -407,7 +407,7 @@ def _is_at(member: bytes, used: float) -> bool:
 
 
 def _name_in(member: bytes) -> str:
-    return _text(member.rpartition(b"\0")[2])
+    return text_of(member.rpartition(b"\0")[2])
 
 
 def _entry(name: str, row: Sequence[Any]) -> SessionEntry | None:
@@ -421,16 +421,4 @@ def _entry(name: str, row: Sequence[Any]) -> SessionEntry | None:
     if incarnation is None:  # of trimtab 0.1: as `INCARNATION` says it
         head = (first or b"").decode(errors="replace").split(",")[:2]
         incarnation = f"first {','.join(head)}".encode()
-    return entry_of(
-        name,
-        version=version,
-        used=used or 0,
-        owner=owner,
-        metadata=metadata,
-        ttl=ttl,
-        incarnation=_text(incarnation),
-    )
-
-
-def _text(value: Any) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return entry_of(name, version, used or 0, owner, metadata, ttl, text_of(incarnation))

@@ -13,7 +13,7 @@ from trimtab._shared.steps import Pause, Steps, relay
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
 from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.labels import Receipt
-from trimtab.stores.redis.commands import INCARNATION, Command, Script
+from trimtab.stores.redis.commands import INCARNATION, Command, Script, text_of
 from trimtab.stores.redis.lists import KEEP_LISTED, Listing
 from trimtab.stores.rows import (
     Row,
@@ -353,7 +353,7 @@ class Operations:
 
     def _know(self, told: bytes | None) -> bool:
         """Tell whether sessions are kept as we do, not as an older trimtab did; refuse what a newer did."""
-        schema = None if told is None else _text(told)
+        schema = None if told is None else text_of(told)
         if schema not in (None, *map(str, range(1, SCHEMA + 1))):
             raise ConfigurationError(
                 f"the sessions at {self._prefix!r} were written by a newer version of trimtab (schema"
@@ -384,7 +384,7 @@ class Operations:
         check_incarnation(request.session, request.incarnation, incarnation)
         if outcome == b"added":
             yield from self._listing.catch_up(what[1])
-            head = _Head(version, incarnation, _text(what[0]))
+            head = _Head(version, incarnation, text_of(what[0]))
             # One batch more than was added, so that the log of an older version catches up.
             yield from self._fill(request.session, head, most=1 + len(rows) // FILL_EVENTS)
             return Appended(version, incarnation=incarnation or "")
@@ -395,7 +395,7 @@ class Operations:
         if outcome == b"conflict":
             raise conflict(request, version)
         if outcome == b"taken":
-            raise id_taken(request, _text(what[0]))
+            raise id_taken(request, text_of(what[0]))
         if outcome == b"other":
             raise not_stored(request, what[0])
         raise event_beyond(request.session, version, at=version + 1)
@@ -427,7 +427,7 @@ class Operations:
                 changes += ("-", old.version, term, span, POSTING.pack(offset, 0, 0)[:2])
             for term, often in others.items():
                 changes += ("+", old.version, term, span, POSTING.pack(offset, often, more))
-        return f"{head.version} {head.incarnation or ''} {_text(rewrite)}", grown, changes
+        return f"{head.version} {head.incarnation or ''} {text_of(rewrite)}", grown, changes
 
     def _fill(self, session: str, head: _Head, *, most: float = inf) -> Steps[None]:
         """Put what is not in the index into it, batch by batch; fewer events than one remain.
@@ -457,7 +457,7 @@ class Operations:
         A row that is missing is left out, and noticed as a gap.
         """
         version, told, progress, rewrite, *rows = yield from self._script(LOAD, self._key(session), words)
-        head = _Head(version, _incarnation(told), _text(progress))
+        head = _Head(version, _incarnation(told), text_of(progress))
         check_incarnation(session, wanted, head.incarnation)
         pairs = zip(rows[::2], rows[1::2], strict=True)
         events = [
@@ -555,7 +555,7 @@ class Operations:
             for span, postings in zip(spans[::2], spans[1::2], strict=True)
             for offset, often, chars in POSTING.iter_unpack(postings)
         )
-        return _Head(version, incarnation, _text(progress)), rows
+        return _Head(version, incarnation, text_of(progress)), rows
 
     def delete(self, session: str, incarnation: str | None) -> Steps[Receipt]:
         """Remove the key of a session."""
@@ -581,7 +581,7 @@ class Operations:
             answers = yield Command(("CONFIG GET", "save"), everywhere=True)
         except self._redis.exceptions.ResponseError:
             return True  # it may not be asked
-        return any(_text(answer.get("save", "")) for answer in answers)
+        return any(text_of(answer.get("save", "")) for answer in answers)
 
     def _rewritten(self, word: str, status: str) -> Steps[None]:
         """Have one kind of file written from now on: what is being written was begun before the deletion."""
@@ -702,8 +702,4 @@ def _columns(row: bytes) -> tuple[Any, ...]:
 
 def _incarnation(told: Any) -> str | None:
     """Read what a script says of a session's incarnation; None if there is no session."""
-    return None if told is None else _text(told)
-
-
-def _text(value: Any) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return None if told is None else text_of(told)

@@ -18,15 +18,7 @@ from typing import Any, Literal, TypeVar, get_args
 from trimtab._shared.checks import check_choice, number_of
 from trimtab._shared.steps import Steps, run
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
-from trimtab.stores.base import (
-    Appended,
-    AppendRequest,
-    Event,
-    Found,
-    LoadRequest,
-    SearchRequest,
-    ThreadedStore,
-)
+from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.fork import Forked
 from trimtab.stores.labels import Receipt, Sessions, check_owner
 from trimtab.stores.lists import ListRequest, Removal, check_one, remove_by_name, remove_owned
@@ -60,6 +52,7 @@ from trimtab.stores.sqlite.search import (
     index_rewrites,
     waiting_events,
 )
+from trimtab.stores.thread import ThreadedStore
 
 # What SQLite reports, as our errors.
 

@@ -9,26 +9,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import starmap
 
 from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_in, keys_of
 from trimtab.stores.lists import BATCH_SESSIONS, ListRequest, Removal, batches, entry_of, left_by
 from trimtab.stores.sqlite.rows import ask_erasure
 
 _COLUMNS = "session, version, used, owner, metadata, ttl, incarnation"
-
-
-def _entry(row: Sequence[Any]) -> SessionEntry:
-    name, version, used, owner, metadata, ttl, incarnation = row
-    return entry_of(
-        name,
-        version=version,
-        used=used,
-        owner=owner,
-        metadata=metadata,
-        ttl=ttl,
-        incarnation=incarnation,
-    )
 
 
 def set_labels(connection: sqlite3.Connection, session: str, labels: Labels, /) -> None:
@@ -55,7 +42,7 @@ def list_page(connection: sqlite3.Connection, request: ListRequest, /) -> Sessio
         f"SELECT {_COLUMNS} FROM trimtab_listed WHERE {where} ORDER BY {request.order('session')} LIMIT ?",
         (*values, -1 if request.asked is None else request.asked),
     )
-    return request.page([_entry(row) for row in rows])
+    return request.page(list(starmap(entry_of, rows)))
 
 
 def remove_batch(connection: sqlite3.Connection, batch: Removal, /) -> Receipt:
@@ -82,7 +69,7 @@ def remove_ended(connection: sqlite3.Connection, /, *, now: float, limit: int) -
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM trimtab_listed WHERE expires <= ? ORDER BY expires LIMIT ?", (now, most + 1)
     ).fetchall()
-    first = next(batches(map(_entry, rows[:most]), None), Removal())
+    first = next(batches(starmap(entry_of, rows[:most]), None), Removal())
     receipt = _remove(connection, first.entries) if rows else Receipt()
     return replace(receipt, more=len(rows) > len(first.entries))
 
