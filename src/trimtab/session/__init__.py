@@ -11,6 +11,7 @@ from trimtab.session.recall import RecallTool
 from trimtab.session.redact import Redaction, WhereLike
 from trimtab.session.rule_record import SessionRule
 from trimtab.session.session import Session
+from trimtab.session.statuses import StoredStatus, astatuses, statuses
 from trimtab.session.switch import VERDICTS, SwitchPlan, Verdict
 from trimtab.session.view import Origin, SessionStatus, ViewDiff
 from trimtab.session.zones import TokenBreakdown, Zones, allocate_zones
@@ -28,6 +29,7 @@ __all__ = [
     "SessionHooks",
     "SessionRule",
     "SessionStatus",
+    "StoredStatus",
     "SwitchPlan",
     "TokenBreakdown",
     "Verdict",
@@ -35,6 +37,8 @@ __all__ = [
     "WhereLike",
     "Zones",
     "allocate_zones",
+    "astatuses",
+    "statuses",
 ]
 
 __dir__ = public_dir(globals())

@@ -15,6 +15,7 @@ from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadReque
 from trimtab.stores.fork import Forked
 from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, check_owner, keys_in, keys_of
 from trimtab.stores.lists import ListRequest, check_one
+from trimtab.stores.newest import Newest, newest_in
 from trimtab.stores.rows import (
     Row,
     check_incarnation,
@@ -205,6 +206,12 @@ class MemoryStore(Forked, ThreadedStore):
             version, rows = len(log.rows), _rows(log, request)
         events = [from_row(row, session=request.session, incarnation=log.incarnation) for row in rows]
         return without_gaps(events, request, version=version)
+
+    def load_newest(self, names: Sequence[str], /) -> Newest:
+        with self._lock:
+            logs = {name: self._logs[check_session_name(name)] for name in names if name in self._logs}
+            rows = [(name, log.incarnation, len(log.rows), *log.rows[-1]) for name, log in logs.items()]
+        return newest_in(rows)
 
     def search(self, request: SearchRequest, /) -> Found:
         check_session_name(request.session)

@@ -16,6 +16,7 @@ from trimtab.errors import ConfigurationError, ContextError
 from trimtab.stores.base import Appended, AppendRequest, ClosedStore, Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.labels import Receipt, Sessions, check_owner
 from trimtab.stores.lists import EXPIRE_LIMIT, ListRequest, check_limit, check_one, check_time
+from trimtab.stores.newest import Newest
 from trimtab.stores.secrets import mask
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class _Operations(Protocol):
 
     def append(self, request: AppendRequest) -> Steps[Appended]: ...
     def load(self, request: LoadRequest) -> Steps[list[Event]]: ...
+    def load_newest(self, names: Sequence[str]) -> Steps[Newest]: ...
     def search(self, request: SearchRequest) -> Steps[Found]: ...
     def delete(self, session: str, incarnation: str | None) -> Steps[Receipt]: ...
     def delete_owned(self, owner: str) -> Steps[Receipt]: ...
@@ -173,6 +175,17 @@ class ServedStore(ClosedStore):
 
     def load(self, request: LoadRequest, /) -> list[Event]:
         return self._connections.run(self._operations.load(request))
+
+    def load_newest(self, names: Sequence[str], /) -> Newest:
+        """Read the newest events of many sessions by one request.
+
+        Args:
+            names: Of sessions; one that is not there has no entry in the answer.
+
+        Returns:
+            The newest event of each by its name, or the error that says why it cannot be read.
+        """
+        return self._connections.run(self._operations.load_newest(names))
 
     def search(self, request: SearchRequest, /) -> Found:
         """Find messages by an index of terms; see `Store.search`.
@@ -270,6 +283,10 @@ class ServedStore(ClosedStore):
 
     async def aload(self, request: LoadRequest, /) -> list[Event]:
         return await self._connections.arun(self._operations.load(request))
+
+    async def aload_newest(self, names: Sequence[str], /) -> Newest:
+        """Read the newest events of many sessions by one request; see `load_newest`."""
+        return await self._connections.arun(self._operations.load_newest(names))
 
     async def asearch(self, request: SearchRequest, /) -> Found:
         return await self._connections.arun(self._operations.search(request))

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from trimtab.stores.base import Appended, AppendRequest, ClosedStore, Event, LoadRequest, SearchRequest
 from trimtab.stores.labels import Receipt, Sessions
 from trimtab.stores.lists import EXPIRE_LIMIT, ListRequest, check_limit, check_time
+from trimtab.stores.newest import Newest
 
 T = TypeVar("T")
 
@@ -57,6 +58,21 @@ class ThreadedStore(ClosedStore):
 
     async def aload(self, request: LoadRequest, /) -> list[Event]:
         return await in_thread(self.load, request)
+
+    @abstractmethod
+    def load_newest(self, names: Sequence[str], /) -> Newest:
+        """Read the newest events of many sessions at once.
+
+        Args:
+            names: Of sessions; one that is not there has no entry in the answer.
+
+        Returns:
+            The newest event of each by its name, or the error that says why it cannot be read.
+        """
+
+    async def aload_newest(self, names: Sequence[str], /) -> Newest:
+        """Read the newest events of many sessions at once; see `load_newest`."""
+        return await in_thread(self.load_newest, names)
 
     async def asearch(self, request: SearchRequest, /) -> list[Event]:
         return await in_thread(self.search, request)

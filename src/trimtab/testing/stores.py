@@ -25,6 +25,7 @@ from trimtab.stores import (
     Store,
 )
 from trimtab.stores.base import encrypts, missing_methods
+from trimtab.stores.newest import NewestLoader
 from trimtab.stores.search import NEIGHBOR_REACHES
 from trimtab.testing.errors import ContractBroken, ask, fail
 
@@ -55,9 +56,9 @@ def check_store(
     `incarnation` (what was deleted does not come back), `idempotent` (a repeated request stores nothing
     twice), `ids`, `refuses` (what is not a request), `atomic`, `rewrites`, `paging`, `plain_data` (no object
     shared), `texts` (NUL, surrogates, a megabyte…), `isolation` (sessions do not touch), `search`, `delete`,
-    `sessions`, `owners` (lists, exports, deletes and expires by labels), `handles` (two handles on one place
-    see each other), `asynchronous` (async forms do the same),
-    `threads`, `tasks`, `damage`, `close`.
+    `sessions`, `newest` (if it has `load_newest`), `owners` (lists, exports, deletes and expires by labels),
+    `handles` (two handles on one place see each other), `asynchronous` (async forms do the same), `threads`,
+    `tasks`, `damage`, `close`.
 
     The place may contain other sessions; those made here have their own names and are deleted at the end.
 
@@ -194,7 +195,8 @@ class _Check:
             *(self.check_versions, self.check_conflict, self.check_idempotence, self.check_ids),
             *(self.check_refusals, self.check_rewrites, self.check_paging, self.check_plain_data),
             *(self.check_texts, self.check_isolation, partial(check_search, self), self.check_delete),
-            *(partial(check_incarnations, self), self.check_sessions, partial(check_owners, self)),
+            *(partial(check_incarnations, self), self.check_sessions, partial(check_newest, self)),
+            partial(check_owners, self),
         ):
             check()
 
@@ -374,6 +376,13 @@ class _Check:
         self.equal("damage", (error.session, error.version), (session, 2), "the error names the event")
         rest = self.store.load(LoadRequest(session=session, before=2))
         self.equal("damage", [event.version for event in rest], [1], "what is before it can be read")
+        whole = self.fill_session(2)
+        damage(session, 3)
+        if isinstance(self.store, NewestLoader):
+            newest = self.store.load_newest([session, whole])
+            told = isinstance(newest.get(session), CorruptSessionError)
+            self.equal("damage", told, True, "load_newest returns the error of a damaged event")
+            self.equal("damage", newest.get(whole), self.load(whole)[-1], "and the others' events")
 
 
 def _check_handles(check: _Check, make_store: Callable[[], Store]) -> None:
@@ -414,6 +423,9 @@ async def _check_async_forms(check: _Check, store: Store) -> None:
     found = await store.asearch(check.query(session, "otter"))
     check.equal("asynchronous", found, check.load(session), "asearch finds")
     check.equal("asynchronous", session in await store.asessions(), True, "asessions lists")
+    if isinstance(store, NewestLoader):
+        newest = await store.aload_newest([session])
+        check.equal("asynchronous", dict(newest), {session: loaded[0]}, "aload_newest reads")
     stale = append_request(session, 0, [note()])
     try:
         await store.aappend(stale)
@@ -693,6 +705,21 @@ async def acheck_incarnations(check: _Check, store: Store) -> None:
 _WRITERS = 8
 _EACH = 5
 _PATIENT = Retry(attempts=500, first_seconds=0.002, max_seconds=0.1)
+
+
+def check_newest(check: _Check) -> None:
+    """Newest events of many sessions, where a store reads them at once."""
+    if not isinstance(check.store, NewestLoader):
+        return
+    names = [check.fill_session(count) for count in (1, 3)]
+    deleted = check.fill_session(2)
+    check.store.delete(deleted)
+    newest = check.store.load_newest([*names, deleted, check.new_session()])
+    wanted = {name: check.load(name)[-1] for name in names}
+    check.equal("newest", dict(newest), wanted, "load_newest reads newest events")
+    read = [event.incarnation for event in map(newest.get, names) if isinstance(event, Event)]
+    check.equal("newest", read, [event.incarnation for event in wanted.values()], "and says of which session")
+    check.equal("newest", dict(check.store.load_newest([])), {}, "nothing is read of no session")
 
 
 def check_owners(check: _Check) -> None:

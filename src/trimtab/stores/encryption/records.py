@@ -39,6 +39,7 @@ from trimtab.stores.encryption.cipher import (
 from trimtab.stores.encryption.keys import SECRET_BYTES, Keys, as_bytes
 from trimtab.stores.labels import Receipt
 from trimtab.stores.lists import ManyDeleter
+from trimtab.stores.newest import read_newest
 
 PREFIX = "trimtab:key:"
 """Names of sessions that begin so are taken by key records."""
@@ -170,7 +171,26 @@ class KeyRecords:
             KeyDroppedError: It was dropped.
             EncryptionKeyError: There is none in the store of keys, or it is that of another session.
         """
-        newest = yield from self._newest_of(id, session)
+        return self._record_in((yield from row_of(self.store, PREFIX + id)), id, session)
+
+    def read_many(self, ids: Mapping[str, str], /) -> Steps[dict[str, Record | ContextError]]:
+        """Read the records of many sessions, or say why one of them cannot be; see `read`.
+
+        Args:
+            ids: Of the keys, by the names of their sessions.
+        """
+        rows = yield from read_newest(self.store, [PREFIX + id for id in ids.values()])
+        found: dict[str, Record | ContextError] = {}
+        for session, id in ids.items():
+            row = rows.get(PREFIX + id)
+            try:
+                found[session] = row if isinstance(row, ContextError) else self._record_in(row, id, session)
+            except (CorruptSessionError, EncryptionKeyError) as error:
+                found[session] = error
+        return found
+
+    def _record_in(self, row: Event | None, id: str, session: str) -> Record:
+        newest = self._check(row, id, session)
         if newest.kind == "dropped":
             self._forget(id)
             raise KeyDroppedError(
@@ -218,7 +238,7 @@ class KeyRecords:
             EncryptionKeyError: There is none in the store of keys, or it is that of another session.
         """
         while True:
-            newest = yield from self._newest_of(id, session)
+            newest = self._check((yield from row_of(self.store, PREFIX + id)), id, session)
             self._forget(id)
             if newest.kind == "dropped":  # perhaps whoever did it was killed before the files were clean
                 yield from self.clean()
@@ -260,9 +280,8 @@ class KeyRecords:
         for store in (self.store, *(one for one in more if one is not self.store)):
             yield Ask(store, "delete", (unused,))
 
-    def _newest_of(self, id: str, session: str) -> Steps[Event]:
-        """Read what counts of a session's record."""
-        newest = yield from row_of(self.store, PREFIX + id)
+    def _check(self, newest: Event | None, id: str, session: str) -> Event:
+        """Return what counts of a session's record, if it is there and that of the session."""
         if newest is None:
             self._forget(id)
             raise EncryptionKeyError(

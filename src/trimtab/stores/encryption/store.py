@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from trimtab._shared.steps import Steps, arun, in_turns, run
 from trimtab.errors import (
     ConfigurationError,
+    ContextError,
     CorruptSessionError,
     EncryptionKeyError,
     SessionDeletedError,
@@ -36,6 +37,7 @@ from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record, r
 from trimtab.stores.encryption.rotation import Rotation, RotationReceipt
 from trimtab.stores.labels import Labels, Receipt, Sessions, check_owner
 from trimtab.stores.lists import EXPIRE_LIMIT, ListRequest, check_one
+from trimtab.stores.newest import Newest, ReadNewest, read_newest
 from trimtab.stores.rows import check_incarnation, check_session_name, conflict, same_event, to_rows
 from trimtab.stores.search import usable_terms
 from trimtab.stores.thread import in_thread
@@ -141,6 +143,17 @@ class EncryptedStore(ClosedStore):
     def load(self, request: LoadRequest, /) -> list[Event]:
         return run(self._load(request), _answer)
 
+    def load_newest(self, names: Sequence[str], /) -> Newest:
+        """Read the newest events of many sessions, and their keys, by one request each where stores can.
+
+        Args:
+            names: Of sessions; one that is not there has no entry in the answer.
+
+        Returns:
+            The newest event of each by its name, or the error that says why it cannot be read.
+        """
+        return run(self._load_newest(names), _answer)
+
     def search(self, request: SearchRequest, /) -> list[Event]:
         """Find messages by keyed hashes of terms; see `Store.search`.
 
@@ -198,6 +211,10 @@ class EncryptedStore(ClosedStore):
 
     async def aload(self, request: LoadRequest, /) -> list[Event]:
         return await arun(self._load(request), _aanswer)
+
+    async def aload_newest(self, names: Sequence[str], /) -> Newest:
+        """Read the newest events of many sessions, and their keys; see `load_newest`."""
+        return await arun(self._load_newest(names), _aanswer)
 
     async def asearch(self, request: SearchRequest, /) -> list[Event]:
         return await arun(self._search(request), _aanswer)
@@ -392,6 +409,28 @@ class EncryptedStore(ClosedStore):
                     raise
         raise EncryptionKeyError(f"session {request.session!r} is deleted and begun anew all the time")
 
+    def _load_newest(self, names: Sequence[str]) -> Steps[Newest]:
+        for name in names:
+            check_session_name(name)
+            _check_name(name)
+        found = dict((yield from read_newest(self._store, names)))
+        keys: dict[str, str] = {}
+        for name, row in found.items():
+            if isinstance(row, Event):
+                with suppress(StoreError):  # what it names no key by is told below
+                    keys[name] = place_of(row, name).key
+        records = yield from self._records.read_many(keys)
+        for name, row in found.items():
+            record = records.get(name)
+            if isinstance(record, ContextError):
+                found[name] = record
+            elif isinstance(row, Event):
+                try:
+                    (found[name],) = yield from self._unseal([row], name, *filter(None, [record]))
+                except (CorruptSessionError, EncryptionKeyError) as error:
+                    found[name] = error
+        return found
+
     def _unseal(self, rows: list[Event], session: str, *known: Record) -> Steps[list[Event]]:
         """Decrypt rows; which keys they need is looked up once for all of them."""
         ciphers: dict[Place, SessionCipher] = {}
@@ -552,6 +591,8 @@ def _check_name(session: str) -> None:
 def _answer(ask: Any) -> Any:
     if isinstance(ask, Ask):
         return getattr(ask.store, ask.method)(*ask.arguments, **ask.options)
+    if isinstance(ask, ReadNewest):
+        return ask.now()
     found = ask.call()
     if inspect.isawaitable(found):
         if inspect.iscoroutine(found):
@@ -565,5 +606,7 @@ def _answer(ask: Any) -> Any:
 async def _aanswer(ask: Any) -> Any:
     if isinstance(ask, Ask):
         return await getattr(ask.store, f"a{ask.method}")(*ask.arguments, **ask.options)
+    if isinstance(ask, ReadNewest):
+        return await ask.later()
     found = ask.call() if not ask.keys.waits else await in_thread(ask.call)
     return await found if inspect.isawaitable(found) else found

@@ -21,6 +21,7 @@ from trimtab.stores.lists import (
     remove_by_name,
     remove_owned,
 )
+from trimtab.stores.newest import Newest, newest_in
 from trimtab.stores.rows import (
     Row,
     check_incarnation,
@@ -387,6 +388,15 @@ class Operations:
             if row[0] is not None
         ]
         return without_gaps(events, request, version=version) if rows else []
+
+    def load_newest(self, names: Sequence[str]) -> Steps[Newest]:
+        """Read the newest events of sessions."""
+        sql = f"""
+            SELECT s.name, s.key::text, s.version, {_COLUMNS}
+            FROM {self._tables.sessions} s LEFT JOIN {self._tables.events} e
+            ON e.session = s.key AND e.version = s.version
+            WHERE s.name = ANY(%s)"""
+        return newest_in((yield Execute(sql, ([check_session_name(name) for name in names],))))
 
     def search(self, request: SearchRequest) -> Steps[Found]:
         """Find messages."""

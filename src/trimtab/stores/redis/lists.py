@@ -31,6 +31,7 @@ from trimtab._shared.steps import Steps
 from trimtab.stores.base import AppendRequest
 from trimtab.stores.labels import Receipt, SessionEntry, Sessions, keys_in, keys_of
 from trimtab.stores.lists import (
+    BATCH_SESSIONS,
     DamagedEntry,
     ListRequest,
     Removal,
@@ -130,6 +131,20 @@ return all
 """
 )
 """Read what is told of sessions."""
+
+_NEWEST = Script.of(
+    """
+local all = {}
+for at, key in ipairs(KEYS) do
+  local head = redis.call('HMGET', key, 'v', 'n', 'e1')
+  if head[2] then head[3] = false end
+  head[4] = head[1] and redis.call('HGET', key, 'e' .. head[1])
+  all[at] = head
+end
+return all
+"""
+)
+"""Read the newest events of sessions, each with version and incarnation; the first of one without these."""
 
 _RELIST = Script.of(
     KEEP_LISTED
@@ -295,14 +310,29 @@ class Listing:
 
     def _entries(self, names: Sequence[str]) -> Steps[list[SessionEntry | None]]:
         """Read what is told of sessions; None for one that is not there."""
-        keys = [self.key(name) for name in names]
-        if self._cluster:
-            rows = []
-            for key in keys:
-                rows += yield from _ABOUT.run(self._redis, (key,), ())
-        else:
-            rows = (yield from _ABOUT.run(self._redis, keys, ())) if keys else []
+        rows = yield from self._each(_ABOUT, names)
         return [_entry(name, row) for name, row in zip(names, rows, strict=True)]
+
+    def newest(self, names: Sequence[str]) -> Steps[list[tuple[str, str, str, bytes | None]]]:
+        """Read name, incarnation, version and newest row of the sessions that are there, 100 a command."""
+        found = []
+        for at in range(0, len(names), BATCH_SESSIONS):
+            part = names[at : at + BATCH_SESSIONS]
+            rows = yield from self._each(_NEWEST, part)
+            for name, (version, incarnation, first, row) in zip(part, rows, strict=True):
+                if version is not None:
+                    found.append((name, _incarnation(incarnation, first), text_of(version), row))
+        return found
+
+    def _each(self, script: Script, names: Sequence[str]) -> Steps[list[Any]]:
+        """Run a script for sessions: on a cluster one by one."""
+        keys = [self.key(name) for name in names]
+        if not self._cluster:
+            return (yield from script.run(self._redis, keys, ())) if keys else []
+        rows: list[Any] = []
+        for key in keys:
+            rows += yield from script.run(self._redis, (key,), ())
+        return rows
 
     def delete(self, session: str, incarnation: str | None) -> Steps[Receipt]:
         """Remove a session."""
@@ -418,7 +448,12 @@ def _entry(name: str, row: Sequence[Any]) -> SessionEntry | None:
         owner, metadata, ttl = (None, None, None) if told is None else json.loads(told)
     except (TypeError, ValueError, RecursionError):
         owner, metadata, ttl = None, "damaged", None
-    if incarnation is None:  # of trimtab 0.1: as `INCARNATION` says it
-        head = (first or b"").decode(errors="replace").split(",")[:2]
-        incarnation = f"first {','.join(head)}".encode()
-    return entry_of(name, version, used or 0, owner, metadata, ttl, text_of(incarnation))
+    return entry_of(name, version, used or 0, owner, metadata, ttl, _incarnation(incarnation, first))
+
+
+def _incarnation(told: Any, first: bytes | None) -> str:
+    """Say which session of its name it is; one of trimtab 0.1 as `INCARNATION` says it."""
+    if told is not None:
+        return text_of(told)
+    head = (first or b"").decode(errors="replace").split(",")[:2]
+    return f"first {','.join(head)}"

@@ -13,6 +13,7 @@ from trimtab._shared.steps import Pause, Steps, relay
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
 from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.labels import Receipt
+from trimtab.stores.newest import Newest, newest_in
 from trimtab.stores.redis.commands import INCARNATION, Command, Script, text_of
 from trimtab.stores.redis.lists import KEEP_LISTED, Listing
 from trimtab.stores.rows import (
@@ -500,6 +501,12 @@ class Operations:
             if first > last:
                 break
         return without_gaps(events, request, version=head.version if head else 0)  # unread if the limit is 0
+
+    def load_newest(self, names: Sequence[str]) -> Steps[Newest]:
+        """Read the newest events of sessions."""
+        asked = [check_session_name(name) for name in names]
+        rows = yield from self._listing.newest(asked)
+        return newest_in((*head, *((head[-1], *_columns(row)[1:]) if row else [None])) for *head, row in rows)
 
     def search(self, request: SearchRequest) -> Steps[Found]:
         """Find messages by the index, and by reading what is not in it from its newest event on."""

@@ -21,11 +21,13 @@ from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, 
 from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.fork import Forked
 from trimtab.stores.labels import Receipt, Sessions, check_owner
-from trimtab.stores.lists import ListRequest, Removal, check_one, remove_by_name, remove_owned
+from trimtab.stores.lists import BATCH_SESSIONS, ListRequest, Removal, check_one, remove_by_name, remove_owned
+from trimtab.stores.newest import Newest, newest_in
 from trimtab.stores.rows import Row, check_session_name, from_row, to_rows, without_gaps
 from trimtab.stores.search import usable_terms
 from trimtab.stores.sqlite.lists import (
     list_page,
+    newest_rows,
     remove_batch,
     remove_ended,
     remove_session,
@@ -226,6 +228,12 @@ class SQLiteStore(Forked, ThreadedStore):
         head, rows = self._run(work)
         events = [from_row(row, session=session, incarnation=head.incarnation) for row in rows]
         return without_gaps(events, request, version=head.version)
+
+    def load_newest(self, names: Sequence[str], /) -> Newest:
+        asked = [check_session_name(name) for name in names]
+        parts = [asked[at : at + BATCH_SESSIONS] for at in range(0, len(asked), BATCH_SESSIONS)]
+        found = [self._run(partial(newest_rows, names=part)) for part in parts]
+        return newest_in(row for rows in found for row in rows)
 
     def search(self, request: SearchRequest, /) -> Found:
         """Find messages with any of the terms; see `Store.search`.

@@ -10,10 +10,11 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import starmap
+from typing import Any
 
 from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_in, keys_of
 from trimtab.stores.lists import BATCH_SESSIONS, ListRequest, Removal, batches, entry_of, left_by
-from trimtab.stores.sqlite.rows import ask_erasure
+from trimtab.stores.sqlite.rows import COLUMNS, ask_erasure
 
 _COLUMNS = "session, version, used, owner, metadata, ttl, incarnation"
 
@@ -43,6 +44,17 @@ def list_page(connection: sqlite3.Connection, request: ListRequest, /) -> Sessio
         (*values, -1 if request.asked is None else request.asked),
     )
     return request.page(list(starmap(entry_of, rows)))
+
+
+def newest_rows(connection: sqlite3.Connection, /, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Read name, incarnation and version of sessions, and their newest rows."""
+    columns = ", ".join(f"e.{name.strip()}" for name in COLUMNS.split(","))
+    return connection.execute(
+        f"SELECT s.session, s.incarnation, s.version, {columns} FROM trimtab_sessions s"
+        " LEFT JOIN trimtab_events e ON e.session = s.session AND e.version = s.version"
+        f" WHERE s.session IN ({', '.join('?' * len(names))})",
+        names,
+    ).fetchall()
 
 
 def remove_batch(connection: sqlite3.Connection, batch: Removal, /) -> Receipt:
