@@ -43,6 +43,16 @@ def _begin(name: str = "ada", keys: str = "file:keys") -> None:
     _session("add", "--id", name, "--budget", "400", keys=keys, text=HELLO)
 
 
+def test_a_list_says_where_sessions_stand_to_who_has_their_keys(folder: Path) -> None:
+    """To others it says for each that it is encrypted, and lists it."""
+    _begin()
+    (row,) = json.loads(_session("list", "--status").output)
+    assert (row["id"], row["recent_messages"]) == ("ada", 1)
+    (row,) = json.loads(_session("list", "--status", keys="").output)
+    assert row["id"] == "ada"
+    assert "session 'ada' is encrypted" in row["error"]
+
+
 # With a sign that base64 has not: three letters alone stand in one of 30 files by chance.
 _PLANTED = (b"I am Ada", b" Ada.", b"My order", b"7741.")
 

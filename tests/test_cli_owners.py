@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -68,6 +69,47 @@ def test_sessions_are_listed_by_owner_metadata_and_use(any_url: str) -> None:
     text = run(*store, "--prefix", "a-1", "--output", "text").stdout
     assert text.split()[3:] == ["a-1", "of", "ada", 'plan="free"', "seats=2"]
     assert run(*store, "--owner", "eve", "--output", "text").stdout == "no sessions\n"
+
+
+def test_a_list_says_where_each_session_stands(any_url: str) -> None:
+    """From no session that was opened, whichever functions it was made with; in pages, and for people."""
+    for name in ("a-1", "a-2", "b"):
+        begin(any_url, name, "--owner", "ada")
+    for _ in range(2):
+        run("add", *at(any_url, "a-2"), data={"role": "user", "content": "heron " * 100})
+    page = run("list", "--store", any_url, "--status", "--limit", "2")
+    assert ids(page) == ["a-1", "a-2"]
+    assert "--after" in page.stderr
+    for row in said(page):
+        stats = said(run("stats", *at(any_url, row["id"])))
+        names = (
+            "version",
+            "budget_tokens",
+            "recent_messages",
+            "recent_tokens",
+            "pending_messages",
+            "failures",
+        )
+        assert {name: row[name] for name in names} == {name: stats[name] for name in names}
+        assert row["owner"] == "ada"
+    rows = run("list", "--store", any_url, "--status", "--output", "text").stdout.splitlines()
+    assert re.search(r"a-1  of ada  \(1 recent message of \d+ of 200 tokens\)$", rows[0])
+    assert re.search(
+        r"a-2  of ada  \(1 recent message of \d+ of 200 tokens, 2 waiting of \d+ tokens\)$", rows[1]
+    )
+
+
+def test_a_session_that_cannot_be_read_ends_no_list_with_status(tmp_path: Path) -> None:
+    """It has a line of its own that says why."""
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    for name in ("a", "b"):
+        begin(url, name)
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+        connection.execute("UPDATE trimtab_events SET body = '{}' WHERE session = 'a' AND version = 2")
+    bad, good = said(run("list", "--store", url, "--status"))
+    assert ("budget_tokens" in bad, good["budget_tokens"]) == (False, 200)
+    assert bad["error"].startswith("session 'a': event 2 cannot be read")
+    assert "?  a: session 'a'" in run("list", "--store", url, "--status", "--output", "text").stdout
 
 
 @pytest.mark.parametrize(

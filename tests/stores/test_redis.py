@@ -792,6 +792,7 @@ def test_a_cluster_keeps_sessions_on_all_its_nodes(cluster: list[servers.RedisSe
             add(store, 0, [event(f"kraken-{name}"), event("two")], session=name)
             assert contents(load(store, name)) == [f"kraken-{name}", "two"]
         assert store.sessions() == sorted(names)
+        assert store.load_newest([*names, "none"]) == {name: load(store, name)[-1] for name in names}
         kept = []
         for node in cluster:
             with node.client() as client:

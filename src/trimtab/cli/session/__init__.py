@@ -272,17 +272,23 @@ def recall(one: Session, query: str, limit: int) -> Answer:
 
 @session.command("list")
 @filter_options
+@click.option(
+    "--status", "with_status", is_flag=True, help="With the numbers of each, or why it is unreadable."
+)
 @output_option
 @store_option
 @usage
-def list_(url: str, output: str, **asked: Any) -> None:
+def list_(url: str, output: str, with_status: bool, **asked: Any) -> None:
     """List the sessions of a store.
 
     Writes the name, version, time of the newest event, owner, metadata and time to live of each. With
     --used-before or --used-after the oldest is first, otherwise they are in the order of their names.
+
+    --status adds the tokens of the budget, the recent and the waiting messages with their tokens, and failed
+    summaries, from the newest event of each; no session is opened.
     """
     with open_session_store(url) as store:
-        rows, following = list_sessions(store, **asked)
+        rows, following = list_sessions(store, with_status=with_status, **asked)
         write(rows, lambda: "\n".join(map(row_text, rows)) or "no sessions", output=output)
         if following is not None:
             click.echo(f"trimtab: there are more: --after {shlex.quote(following)}", err=True)
@@ -338,7 +344,11 @@ _EXAMPLES = {
     "fork": (f"fork {_IN} --as ada-2 --at 12",),
     "history": (f"history {_IN} --ids --output text", f"history {_IN} --after 40 --limit 20"),
     "import": ("import --store chats.db ada.json",),
-    "list": ("list --store chats.db --output text", "list --store chats.db --owner ada --used-before 30d"),
+    "list": (
+        "list --store chats.db --output text",
+        "list --store chats.db --owner ada --used-before 30d",
+        "list --store chats.db --limit 100 --status --output text",
+    ),
     "pin": (f"pin {_IN} EVENT_ID",),
     "plan": (f"plan {_IN} --model NAME --output text", f"plan {_IN} --budget 32k"),
     "pop": (f"pop {_IN}",),

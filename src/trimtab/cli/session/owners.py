@@ -12,15 +12,25 @@ from trimtab.cli.output import Refused, in_options
 from trimtab.cli.session.io import when, write
 from trimtab.errors import ContextError
 from trimtab.report.text import plain, plural
+from trimtab.session import StoredStatus, statuses
 from trimtab.stores import EncryptedStore, LoadRequest, Receipt, Store
 from trimtab.stores.encryption.lists import holds_keys, list_without_keys
 
 
-def list_sessions(store: Store, **asked: Any) -> tuple[list[dict[str, Any]], str | None]:
+def list_sessions(
+    store: Store, *, with_status: bool = False, **asked: Any
+) -> tuple[list[dict[str, Any]], str | None]:
     """List sessions, and where the next page begins; a store without entries is asked for each."""
     found = list_without_keys(store, **{name: one for name, one in asked.items() if one is not None})
+    if with_status:
+        return [_status_of(one) for one in statuses(store, found)], found.next
     rows = (one.to_dict() if one.version else name_of(store, one) for one in found)
     return list(filter(None, rows)), found.next
+
+
+def _status_of(one: StoredStatus) -> dict[str, Any]:
+    told = one.to_dict()
+    return told if one.error is None else {**told, "error": in_options(one.error)}
 
 
 def names_in(store: Store, *, prefix: str | None = None) -> list[str]:
@@ -61,7 +71,19 @@ def row_text(row: Mapping[str, Any]) -> str:
     if row.get("owner") is not None:
         told.append(f"of {plain(row['owner'])}")
     told += (plain(f"{name}={json.dumps(one)}") for name, one in (row.get("metadata") or {}).items())
-    return "  ".join(told)
+    return "  ".join([*told, status_text(row)] if "budget_tokens" in row else told)
+
+
+def status_text(row: Mapping[str, Any]) -> str:
+    """Write where a session stands, in one line."""
+    room = f"{row['recent_tokens']:,} of {row['budget_tokens']:,} tokens"
+    told = [f"{plural(row['recent_messages'], 'recent message')} of {room}"]
+    if row["pending_messages"]:
+        told.append(f"{row['pending_messages']:,} waiting of {plural(row['pending_tokens'], 'token')}")
+    for name, noun in (("failures", "summary"), ("fact_failures", "question for facts")):
+        if row[name]:
+            told.append(f"the last {noun} failed ({row[name]:,} in a row)")
+    return f"({', '.join(told)})"
 
 
 def write_receipt(receipt: Receipt, *, output: str) -> None:

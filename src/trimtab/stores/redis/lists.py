@@ -313,7 +313,7 @@ class Listing:
         rows = yield from self._each(_ABOUT, names)
         return [_entry(name, row) for name, row in zip(names, rows, strict=True)]
 
-    def newest(self, names: Sequence[str]) -> Steps[list[tuple[str, str, str, bytes | None]]]:
+    def newest(self, names: Sequence[str]) -> Steps[list[tuple[str, str, int | str, bytes | None]]]:
         """Read name, incarnation, version and newest row of the sessions that are there, 100 a command."""
         found = []
         for at in range(0, len(names), BATCH_SESSIONS):
@@ -321,7 +321,9 @@ class Listing:
             rows = yield from self._each(_NEWEST, part)
             for name, (version, incarnation, first, row) in zip(part, rows, strict=True):
                 if version is not None:
-                    found.append((name, _incarnation(incarnation, first), text_of(version), row))
+                    known = text_of(version)
+                    which = int(known) if known.isdecimal() else known
+                    found.append((name, _incarnation(incarnation, first), which, row))
         return found
 
     def _each(self, script: Script, names: Sequence[str]) -> Steps[list[Any]]:
