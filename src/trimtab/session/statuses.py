@@ -109,12 +109,12 @@ def statuses(store: Store, sessions: Iterable[str], /) -> list[StoredStatus]:
         ...     print(one.session, one.session.owner, one.recent_messages, one.budget_tokens)
         a ada 1 500
     """
-    return run(_statuses(_checked(store, sessions), sessions), _answer)
+    return run(_statuses(_check(store, sessions), sessions), _answer)
 
 
 async def astatuses(store: Store, sessions: Iterable[str], /) -> list[StoredStatus]:
-    """Return the state of many sessions in numbers, without opening them; see `statuses`."""
-    return await arun(_statuses(_checked(store, sessions), sessions), _aanswer)
+    """Return the state of many sessions in numbers; see `statuses`."""
+    return await arun(_statuses(_check(store, sessions), sessions), _aanswer)
 
 
 def _answer(ask: ReadNewest) -> Any:
@@ -125,7 +125,7 @@ async def _aanswer(ask: ReadNewest) -> Any:
     return await ask.later()
 
 
-def _checked(store: object, sessions: object) -> Store:
+def _check(store: object, sessions: object) -> Store:
     if isinstance(sessions, str):
         raise ConfigurationError(f"pass a list of names, such as [{sessions!r:.80}], not one name")
     if isinstance(store, Store):

@@ -144,7 +144,9 @@ class EncryptedStore(ClosedStore):
         return run(self._load(request), _answer)
 
     def load_newest(self, names: Sequence[str], /) -> Newest:
-        """Read the newest events of many sessions, and their keys, by one request each where stores can.
+        """Read the newest events of many sessions, and their keys.
+
+        Each by one request, where the stores can.
 
         Args:
             names: Of sessions; one that is not there has no entry in the answer.
