@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from trimtab import Session, observe
 from trimtab.counting import FixedCounter
 from trimtab.errors import StoreUnavailableError, VersionConflictError
-from trimtab.stores import Appended, AppendRequest, MemoryStore, Retry, SQLiteStore
+from trimtab.stores import Appended, AppendRequest, LoadRequest, MemoryStore, Retry, SQLiteStore
 from trimtab.telemetry import SessionEvent, StoreEvent
 
 TEN = FixedCounter(per_message=10)
@@ -76,6 +77,38 @@ def test_a_session_opens_once_and_its_appends_say_how_much_they_wrote(
     assert {(event.session, event.store) for event in seen} == {("ada", type(store).__name__)}
     assert all(event.seconds >= 0 for event in seen)
     assert "secret" not in repr(seen)
+
+
+class Unlisted(MemoryStore):
+    """A store of a user's that was written before stores knew labels."""
+
+    def sessions(self) -> Any:  # type: ignore[override]
+        """List names."""
+        return [str(one) for one in super().sessions()]
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+@pytest.mark.parametrize(("kind", "lists"), [(MemoryStore, ["list"]), (Unlisted, [])])
+def test_the_labels_of_an_older_session_are_a_request_of_their_own(
+    kind: type[MemoryStore], lists: list[str], awaited: bool, seen: list[StoreEvent]
+) -> None:
+    """Its log says no owner, and the list of sessions may; a store without labels is not asked."""
+    source, store = MemoryStore(), kind()
+    Session(1_000, counter=TEN, store=source, id="ada").add(HELLO)
+    events = source.load(LoadRequest(session="ada"))
+    options = {
+        name: one
+        for name, one in events[0].data["options"].items()
+        if name not in ("owner", "metadata", "ttl")
+    }
+    events[0] = replace(events[0], data={**events[0].data, "options": options})
+    store.append(AppendRequest(session="ada", expected_version=0, events=events))
+    seen.clear()
+    session = Session.open(store, "ada", counter=TEN)
+    _ = asyncio.run(session.amessages()) if awaited else session.messages()
+    assert [event.request for event in seen if event.request == "list"] == lists
+    assert {event.outcome for event in seen} == {"done"}
+    assert seen[0].request == "open"
 
 
 def test_a_conflict_is_told_and_so_is_that_the_operation_begins_anew(seen: list[StoreEvent]) -> None:

@@ -147,10 +147,13 @@ TelemetryEvent: TypeAlias = FitEvent | SessionEvent
 class StoreEvent:
     """A request of a session to its store, in numbers; no text of the conversation.
 
+    Each is told but those that copy a log, for a fork or a restored snapshot.
+
     Args:
         session: Id of the session.
         request: What was asked. "open": the first that an object of the session reads; "append", "load" and
-            "search": a request of the `Store`; "delete": the session is removed.
+            "search": a request of the `Store`; "list": its labels are read from the list of sessions, as its
+            log is of an older trimtab; "delete": the session is removed.
         outcome: "done"; "conflict": another writer was faster, and nothing was written; "unavailable": the
             store could not be reached; "failed": for another reason.
         store: Name of the store's class.
@@ -162,7 +165,7 @@ class StoreEvent:
     """
 
     session: str
-    request: Literal["open", "append", "load", "search", "delete"]
+    request: Literal["open", "append", "load", "search", "list", "delete"]
     outcome: Literal["done", "conflict", "unavailable", "failed"]
     store: str
     seconds: float

@@ -141,7 +141,7 @@ class Runner:
         self.retry = Retry(attempts=1) if retry is None else retry
         self.core = Core(self.id, given, begins=begins, allow_missing=allow_missing)
         self._lock = SessionLock(self.id)
-        self._watch = StoreWatch(self.id, type(self.store).__name__)
+        self._watch = StoreWatch(self.id, self.store)
         self._writings: list[Writing] = []
         _living.add(self)
 

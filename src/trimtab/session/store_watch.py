@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from trimtab._shared import observers
 from trimtab.errors import StoreUnavailableError, VersionConflictError
-from trimtab.session.effects import Delete, Effect
-from trimtab.stores import AppendRequest, LoadRequest, SearchRequest
+from trimtab.session.effects import AskLabels, Delete, Effect
+from trimtab.stores import AppendRequest, LoadRequest, SearchRequest, Store
+from trimtab.stores.base import knows_labels
 
 if TYPE_CHECKING:
-    Request = Literal["open", "append", "load", "search", "delete"]
+    Request = Literal["open", "append", "load", "search", "list", "delete"]
     Outcome = Literal["done", "conflict", "unavailable", "failed"]
 
 T = TypeVar("T")
@@ -22,6 +23,7 @@ _REQUESTS: dict[type[object], Request] = {
     AppendRequest: "append",
     LoadRequest: "load",
     SearchRequest: "search",
+    AskLabels: "list",
     Delete: "delete",
 }
 
@@ -31,10 +33,10 @@ class StoreWatch:
 
     Args:
         session: Id of the session.
-        store: Name of the store's class.
+        store: Its store.
     """
 
-    def __init__(self, session: str, store: str) -> None:
+    def __init__(self, session: str, store: Store) -> None:
         self._session, self._store = session, store
         self._is_open = False
         """Whether something was read, so that the session is known."""
@@ -55,6 +57,8 @@ class StoreWatch:
     def request(self, effect: Effect) -> AbstractContextManager[None]:
         """Measure a request, if it is one to the store and somebody looks on."""
         request = _REQUESTS.get(type(effect)) if observers.at_stores else None
+        if request == "list" and not knows_labels(self._store):
+            request = None  # such a store is not asked
         return nullcontext() if request is None else self._measure(effect, request)
 
     @contextmanager
@@ -81,7 +85,7 @@ class StoreWatch:
                 session=self._session,
                 request=request,
                 outcome=outcome,
-                store=self._store,
+                store=type(self._store).__name__,
                 seconds=time.perf_counter() - begin,
                 messages=sum(one.kind == "message" for one in written),
                 again=again,
