@@ -226,6 +226,34 @@ def test_a_session_stands_on_the_span_and_its_id_on_no_metric(exported: Exported
     assert "ada" not in values
 
 
+@pytest.mark.parametrize("background", [False, True])
+def test_summaries_are_counted_by_how_they_end(exported: Exported, background: bool) -> None:
+    """Those that were asked for, made and failed, as the log of the session has them; with their time."""
+    answers = iter(["short", None, "short", None])
+
+    def summarize(messages: object) -> str:
+        answer = next(answers, "short")
+        if answer is None:
+            raise trimtab.errors.SummaryError("away")
+        return answer
+
+    session = Session(100, counter=TEN, summarizer=summarize, background=background)
+    for message in talk(60):
+        session.add(message)
+        session.drain()
+    made = sum(event.kind == "summary" for event in session.history(kinds=None))
+    failed = sum(event.kind == "failed" for event in session.history(kinds=None))
+    assert made > 2
+    assert failed == 2
+    points = exported.points()
+    told = points["trimtab.session.events"]
+    assert total(told, trimtab__session__kind="summary") == made
+    of_summaries = {"trimtab__session__answer": "summary"}
+    assert total(told, trimtab__session__kind="failed", **of_summaries) == failed
+    assert total(told, trimtab__session__kind="asked", **of_summaries) >= made + failed
+    assert sum(point.count for point in points["trimtab.session.summary_duration"]) == made
+
+
 def test_no_text_of_a_conversation_is_exported(exported: Exported) -> None:
     """Nor what a summarizer said when it failed."""
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
+import httpcore2 as httpcore
 import pytest
 
 from tests.gateway.faulty import CHAT, FAULTS, FILES, HELLO, calls_in_progress, faulty
 from tests.gateway.gateways import Running, gateway
+from tests.judge.server import provider
 from tests.loopback import JSONHandler, loopback
+from trimtab.gateway import Upstream, make_app
 
 KEY = "sk-never-in-a-log"
 
@@ -93,3 +98,51 @@ def test_an_upstream_that_takes_nothing_of_a_request_is_given_up(path: str) -> N
         assert (answer.status, answer.data["error"]["type"]) == (504, "server_error")
         assert answer.line["end"] == "upstream_silent"
         assert any(calls_in_progress(front) == 0 for _ in range(20_000))
+
+
+def test_a_connection_that_cannot_be_given_back_is_a_line_of_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client has its answer; the line has no words of others, which may quote an address."""
+    close = httpcore.Response.aclose
+
+    async def fail(response: httpcore.Response) -> None:
+        await close(response)
+        raise httpcore.ReadError("secret address")
+
+    async def ask(address: str) -> list[dict[str, Any]]:
+        app = make_app([Upstream(api="openai", url=address)], learn=False)
+        sent: list[dict[str, Any]] = []
+        came = asyncio.Event()
+
+        async def receive() -> dict[str, Any]:
+            if came.is_set():
+                await asyncio.Event().wait()
+            came.set()
+            return {"type": "http.request", "body": b"{}", "more_body": False}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/v1/models",
+            "raw_path": b"/v1/models",
+            "query_string": b"",
+            "headers": [(b"host", b"localhost")],
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 80),
+        }
+        await app(scope, receive, send)
+        while not caplog.records:
+            await asyncio.sleep(0.01)
+        return sent
+
+    monkeypatch.setattr(httpcore.Response, "aclose", fail)
+    with provider() as behind:
+        sent = asyncio.run(ask(behind.address))
+    assert sent[0]["status"] == 501  # of a server that knows no GET
+    lines = [(one.name, one.levelname, one.getMessage()) for one in caplog.records]
+    told = "a connection to a server ended with ReadError; the answer was passed on"
+    assert lines == [("trimtab.gateway", "WARNING", told)]

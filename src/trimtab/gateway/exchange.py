@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from functools import partial
 from time import perf_counter
@@ -26,6 +27,8 @@ from trimtab.gateway.recent import blocks_of
 from trimtab.gateway.record import Record
 from trimtab.gateway.settings import Limits, Upstream
 from trimtab.gateway.upstreams import FAILURES, Upstreams, failure_of
+
+_log = logging.getLogger("trimtab.gateway")
 
 MOST_REFUSAL_BYTES = 256 * 2**10
 """Of an answer that refuses a request, which is read before it is passed on."""
@@ -116,8 +119,9 @@ _CLOSING: set[asyncio.Future[None]] = set()
 
 def _close_ended(closing: asyncio.Future[None]) -> None:
     _CLOSING.discard(closing)
-    if not closing.cancelled():
-        closing.exception()  # taken note of: the answer is there, and a connection that fails is closed
+    error = None if closing.cancelled() else closing.exception()
+    if error is not None:  # by its class: its words may quote an address
+        _log.warning("a connection to a server ended with %s; the answer was passed on", type(error).__name__)
 
 
 class _Watch:
