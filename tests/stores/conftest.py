@@ -18,6 +18,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         yield made
 
 
+@pytest.fixture(params=params("memory", "sqlite", "postgres", "redis"))
+def plain_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Give a place of each store in turn that is not encrypted."""
+    with placed(request.param, tmp_path) as made:
+        yield made
+
+
 @pytest.fixture(
     params=params("sqlite", "postgres", "redis", "sqlite-encrypted", "postgres-encrypted", "redis-encrypted")
 )

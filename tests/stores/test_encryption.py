@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.stores.rings import BOTH, FIRST, OLD, SECOND
 from tests.stores.served import add, contents, event, load
 from trimtab import Session
 from trimtab.errors import (
@@ -42,10 +43,6 @@ from trimtab.stores import (
     encrypted,
 )
 
-FIRST, SECOND = b"first secret " * 3, b"second secret " * 3
-RING = KeyRing({"one": FIRST})
-BOTH = KeyRing({"one": FIRST, "two": SECOND}, current="two")
-
 
 def _rows(store: MemoryStore, session: str = "s") -> list[Event]:
     return store.load(LoadRequest(session=session))
@@ -65,11 +62,11 @@ def _search(store: EncryptedStore, text: str, session: str = "s") -> list[str]:
 def test_a_store_of_keys_holds_no_text_and_no_session_of_its_own() -> None:
     """Nothing of a text, its terms or a secret is in the rows, in `repr` or in the list of sessions."""
     inner = MemoryStore()
-    store = encrypted(inner, RING)
+    store = encrypted(inner, OLD)
     add(store, 0, [event("a heron in Zanzibar"), event("an otter")])
     stored = json.dumps([[one.data for one in _rows(inner, name)] for name in inner.sessions()])
     for word in ("heron", "Zanzibar", "otter", "content", "first secret"):
-        assert word.lower() not in (stored + repr(store) + repr(RING)).lower()
+        assert word.lower() not in (stored + repr(store) + repr(OLD)).lower()
     assert store.sessions() == ["s"]
     assert len(inner.sessions()) == 2
     assert _search(store, "herons")[0] == "a heron in Zanzibar"
@@ -78,7 +75,7 @@ def test_a_store_of_keys_holds_no_text_and_no_session_of_its_own() -> None:
 def test_equal_texts_look_different_in_each_session_and_at_each_place() -> None:
     """Neither a ciphertext nor a hash of a term is in two sessions."""
     inner = MemoryStore()
-    store = encrypted(inner, RING)
+    store = encrypted(inner, OLD)
     for session in ("a", "b"):
         add(store, 0, [event("the very same words", id=f"e{at}") for at in range(2)], session=session)
     a, b = _rows(inner, "a"), _rows(inner, "b")
@@ -90,12 +87,12 @@ def test_equal_texts_look_different_in_each_session_and_at_each_place() -> None:
 def test_sizes_are_those_of_a_step(words: int) -> None:
     """Of the body, of the text, of its terms and of how often these occur."""
     inner = MemoryStore()
-    add(encrypted(inner, RING), 0, [event(" ".join(f"word{at % 9}x{at}" for at in range(words)))])
+    add(encrypted(inner, OLD), 0, [event(" ".join(f"word{at % 9}x{at}" for at in range(words)))])
     data = _rows(inner)[0].data
     assert data["chars"] % 16 == len(data["terms"]) % 16 == sum(data["terms"].values()) % 16 == 0
     short, long = MemoryStore(), MemoryStore()
-    add(encrypted(short, RING), 0, [event("no", id="e")])
-    add(encrypted(long, RING), 0, [event("not at all", id="e")])
+    add(encrypted(short, OLD), 0, [event("no", id="e")])
+    add(encrypted(long, OLD), 0, [event("not at all", id="e")])
     sizes = [len(_rows(one)[0].data["trimtab.sealed"]) for one in (short, long)]
     assert sizes[0] == sizes[1]
 
@@ -120,7 +117,7 @@ def _edit(key: str, change: Callable[[Any], Any]) -> Callable[[list[Event]], Eve
 def test_a_row_that_was_changed_is_an_error_that_names_it(change: Callable[[list[Event]], Event]) -> None:
     """By a load, by ids, and by a search; never left out, and never with a byte of it in the words."""
     inner = MemoryStore()
-    store = encrypted(inner, RING)
+    store = encrypted(inner, OLD)
     add(store, 0, [event("a heron", id=f"e{at}") for at in range(3)])
     _put(inner, "s", change(_rows(inner)))
     for call in (
@@ -139,7 +136,7 @@ def test_a_row_that_was_changed_is_an_error_that_names_it(change: Callable[[list
 def test_rows_of_another_session_are_an_error() -> None:
     """Though its key is known as well."""
     inner = MemoryStore()
-    store = encrypted(inner, RING)
+    store = encrypted(inner, OLD)
     for session in ("a", "b"):
         add(store, 0, [event(f"of {session}", id="e")], session=session)
     _put(inner, "a", replace(_rows(inner, "b")[0], time=_rows(inner, "a")[0].time))
@@ -151,7 +148,7 @@ def test_rows_of_another_session_are_an_error() -> None:
 def test_who_opens_a_store_in_the_wrong_way_is_told() -> None:
     """An encrypted session without keys, a plain one with them."""
     inner = MemoryStore()
-    store = encrypted(inner, RING)
+    store = encrypted(inner, OLD)
     Session(1_000, store=store, id="safe").add({"role": "user", "content": "hello"})
     Session(1_000, store=inner, id="plain").add({"role": "user", "content": "hello"})
     with pytest.raises(EncryptionKeyError, match="is encrypted: open its store with its keys"):
@@ -160,7 +157,7 @@ def test_who_opens_a_store_in_the_wrong_way_is_told() -> None:
         Session.open(store, "plain").messages()
     with pytest.raises(ConfigurationError, match="names that begin with 'trimtab:key:'"):
         load(store, "trimtab:key:mine")
-    for wrong, words in (((store, RING), "encrypted already"), ((inner, b"key"), "must be a KeyRing")):
+    for wrong, words in (((store, OLD), "encrypted already"), ((inner, b"key"), "must be a KeyRing")):
         with pytest.raises(ConfigurationError, match=words):
             encrypted(*wrong)  # type: ignore[arg-type]
 
@@ -168,7 +165,7 @@ def test_who_opens_a_store_in_the_wrong_way_is_told() -> None:
 def test_a_key_that_is_not_in_the_ring_is_named() -> None:
     """And so is one whose secret is another; neither says that a text cannot be decrypted."""
     inner = MemoryStore()
-    add(encrypted(inner, RING), 0)
+    add(encrypted(inner, OLD), 0)
     for ring, words in (
         (KeyRing({"two": SECOND}), "the key ring has no key 'one', only two"),
         (KeyRing({"one": SECOND}), "the key 'one' of the ring is not the one that was called so"),
@@ -179,22 +176,22 @@ def test_a_key_that_is_not_in_the_ring_is_named() -> None:
         with pytest.raises(EncryptionKeyError):
             add(encrypted(inner, ring), 1)
     keys = MemoryStore()
-    add(encrypted(inner, RING, key_store=keys), 0, session="apart")
+    add(encrypted(inner, OLD, key_store=keys), 0, session="apart")
     assert len(keys.sessions()) == 1
     with pytest.raises(EncryptionKeyError, match="is not in the store of keys"):
-        load(encrypted(inner, RING), "apart")
+        load(encrypted(inner, OLD), "apart")
 
 
 def test_who_drops_a_key_forgets_one_session() -> None:
     """Every handle is told so, nothing is written to it any more, and its name can be used again."""
     inner = MemoryStore()
-    store, other = encrypted(inner, RING), encrypted(inner, RING)
+    store, other = encrypted(inner, OLD), encrypted(inner, OLD)
     for session in ("s", "t"):
         add(store, 0, [event("a heron")], session=session)
         assert contents(load(other, session)) == ["a heron"]
     store.drop_key("s")
     asked = SearchRequest(session="s", terms=("heron",), limit=1)
-    for one in (store, other, encrypted(inner, RING)):
+    for one in (store, other, encrypted(inner, OLD)):
         for call in (
             lambda one=one: load(one),
             lambda one=one: add(one, 1),
@@ -220,7 +217,7 @@ def test_who_drops_a_key_forgets_one_session() -> None:
 def test_nothing_of_a_key_remains_that_was_dropped(tmp_path: Path) -> None:
     """In the file and beside it; nor of the key of a session that was deleted, or rotated."""
     path = tmp_path / "chats.db"
-    store = encrypted(SQLiteStore(path), RING)
+    store = encrypted(SQLiteStore(path), OLD)
     both = encrypted(SQLiteStore(path), BOTH)
     for session, end in (("a", store.drop_key), ("b", store.delete), ("c", lambda _: both.rotate())):
         add(store, 0, session=session)
@@ -238,7 +235,7 @@ def test_nothing_of_a_key_remains_that_was_dropped(tmp_path: Path) -> None:
 def test_who_deletes_late_takes_no_key_of_the_next_session() -> None:
     """Each session of a name has a key of its own."""
     inner = MemoryStore()
-    store, other = encrypted(inner, RING), encrypted(inner, RING)
+    store, other = encrypted(inner, OLD), encrypted(inner, OLD)
     first = add(store, 0).incarnation
     add(other, 1)
     store.delete("s")
@@ -255,7 +252,7 @@ def test_who_deletes_late_takes_no_key_of_the_next_session() -> None:
 def test_a_request_that_is_repeated_is_the_same_under_another_key() -> None:
     """Also at another version: its ciphertext is another then."""
     inner = MemoryStore()
-    store = encrypted(inner, RING)
+    store = encrypted(inner, OLD)
     request = AppendRequest(session="s", expected_version=0, events=[event("a heron", id="e1")])
     begun = store.append(request)
     assert store.append(request) == (1, True, begun.incarnation)
@@ -272,7 +269,7 @@ def test_a_request_that_is_repeated_is_the_same_under_another_key() -> None:
 
 def test_a_copy_in_plain_text_is_asked_for_in_words() -> None:
     """By `copy_session`, in asyncio, and by a fork into another store."""
-    store, plain = encrypted(MemoryStore(), RING), MemoryStore()
+    store, plain = encrypted(MemoryStore(), OLD), MemoryStore()
     session = Session(1_000, store=store, id="s")
     session.add({"role": "user", "content": "hello"})
     for call in (
@@ -403,17 +400,17 @@ def test_a_key_ring_is_read_from_a_file_or_a_variable(
     """The first key is current; comments are none."""
     text = "# ours\ntwo:" + "c2Vjb25k" * 6 + "\none:" + "Zmlyc3Rf" * 6 + "\n"
     (tmp_path / "keys").write_text(text, encoding="utf-8")
-    monkeypatch.setenv("RING", text.partition("\n")[2].replace("\n", " "))
-    for place in (f"file:{tmp_path / 'keys'}", "env:RING"):
+    monkeypatch.setenv("OLD", text.partition("\n")[2].replace("\n", " "))
+    for place in (f"file:{tmp_path / 'keys'}", "env:OLD"):
         ring = KeyRing.read(place)
         assert (ring.current, ring.ids, repr(ring)) == (
             "two",
             ("two", "one"),
             "KeyRing(two, one, current='two')",
         )
-    monkeypatch.setenv("RING", text + text)
+    monkeypatch.setenv("OLD", text + text)
     with pytest.raises(ConfigurationError, match="each id once"):
-        KeyRing.read("env:RING")
+        KeyRing.read("env:OLD")
     (tmp_path / "keys").write_bytes(b"\xff")
     with pytest.raises(ConfigurationError, match="is not text in UTF-8"):
         KeyRing.read(f"file:{tmp_path / 'keys'}")
@@ -423,12 +420,12 @@ def test_the_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     """When the store is made, not at its first use."""
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'trimtab\[encrypt\]'"):
-        encrypted(MemoryStore(), RING)
+        encrypted(MemoryStore(), OLD)
 
 
 def test_neither_keys_nor_a_store_can_be_copied() -> None:
     """A pickle would have the secrets."""
-    for one in (RING, encrypted(MemoryStore(), RING)):
+    for one in (OLD, encrypted(MemoryStore(), OLD)):
         with pytest.raises(CopyError):
             pickle.dumps(one)
 
@@ -436,7 +433,7 @@ def test_neither_keys_nor_a_store_can_be_copied() -> None:
 def test_a_damaged_session_can_be_deleted_with_its_key() -> None:
     """By what another row says of the key."""
     inner = MemoryStore()
-    store = encrypted(inner, RING)
+    store = encrypted(inner, OLD)
     add(store, 0, 2)
     _put(inner, "s", replace(_rows(inner)[1], data={}))
     store.delete("s")

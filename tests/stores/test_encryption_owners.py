@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.stores.rings import OLD
 from tests.stores.served import Served, contents, load, served_postgres, served_redis
 from tests.stores.stores import Place, params, placed
 from tests.stores.test_owners import pages, put
@@ -18,7 +19,6 @@ from trimtab.errors import ConfigurationError, StoreUnavailableError
 from trimtab.stores import (
     AppendRequest,
     EncryptedStore,
-    KeyRing,
     Labels,
     MemoryStore,
     Receipt,
@@ -27,7 +27,6 @@ from trimtab.stores import (
     encrypted,
 )
 
-RING = KeyRing({"one": b"first secret " * 3})
 TEXT = "zanzibarquoll"
 
 
@@ -106,7 +105,7 @@ def test_labels_change_and_the_key_is_still_known(place: Place) -> None:
 
 def test_a_session_is_opened_listed_and_exported_by_its_owner() -> None:
     """The log says the labels in a ciphertext, the store's index in plain text."""
-    store = encrypted(inner := MemoryStore(), RING)
+    store = encrypted(inner := MemoryStore(), OLD)
     session = Session(400, store=store, id="s", owner="ada", metadata={"plan": "free"})
     session.add({"role": "user", "content": TEXT})
     session.label(owner="bob", metadata={"plan": "paid"})
@@ -140,7 +139,7 @@ class _Late(MemoryStore):
 def test_who_gets_another_owner_meanwhile_keeps_the_key() -> None:
     """And who is begun anew has the new one."""
     inner = _Late()
-    store, other = encrypted(inner, RING), encrypted(inner, RING)
+    store, other = encrypted(inner, OLD), encrypted(inner, OLD)
     for name in ("moved", "anew", "gone"):
         put(store, name, owner="ada")
 
@@ -151,7 +150,7 @@ def test_who_gets_another_owner_meanwhile_keeps_the_key() -> None:
 
     inner.before = meanwhile
     assert store.delete(owner="ada").sessions == 1
-    for one in (store, other, encrypted(inner, RING)):
+    for one in (store, other, encrypted(inner, OLD)):
         assert contents(load(one, "moved")) == ["heron", "heron"]
         assert contents(load(one, "anew")) == ["crane"]
     assert len(_keys(store)) == 2
@@ -159,7 +158,7 @@ def test_who_gets_another_owner_meanwhile_keeps_the_key() -> None:
 
 def test_labels_that_were_copied_by_hand_take_no_key() -> None:
     """A key goes with its own session only."""
-    store = encrypted(inner := MemoryStore(), RING)
+    store = encrypted(inner := MemoryStore(), OLD)
     put(store, "s", owner="ada")
     (row,) = inner.sessions(owner="ada")
     rows = [replace(one, incarnation="") for one in load(inner, "s")]
@@ -186,7 +185,7 @@ class _Keys(MemoryStore):
 
 def test_keys_that_cannot_be_removed_are_told() -> None:
     """The sessions are gone; what begins under their names is another."""
-    store = encrypted(inner := MemoryStore(), RING, key_store=(keys := _Keys()))
+    store = encrypted(inner := MemoryStore(), OLD, key_store=(keys := _Keys()))
     put(store, "s", owner="ada")
     put(store, "t", ttl=1.0)
     keys.is_there = False
@@ -212,7 +211,7 @@ class _Before(MemoryStore):
 
 def test_a_store_that_knows_no_labels_says_so() -> None:
     """What it can do it does as before; owners are refused, and nothing is dropped in silence."""
-    store = encrypted(_Before(), RING)
+    store = encrypted(_Before(), OLD)
     put(store, "s")
     assert store.sessions() == ["s"]
     calls: list[Any] = [
@@ -241,7 +240,7 @@ def _plant(store: Store) -> None:
 def test_sqlite_has_nothing_of_what_an_order_removed(tmp_path: Path) -> None:
     """No text, no ciphertext, and no key, in any file."""
     path = tmp_path / "a.db"
-    store = encrypted(SQLiteStore(path), RING)
+    store = encrypted(SQLiteStore(path), OLD)
     _plant(store)
     for one in tmp_path.iterdir():
         found = [
@@ -258,7 +257,7 @@ def test_servers_have_nothing_of_what_an_order_removed(make: Any) -> None:
     """No text in any file, and no session and no key in the store."""
     with make() as served:
         assert isinstance(served, Served)
-        store = encrypted(served.make(), RING)
+        store = encrypted(served.make(), OLD)
         _plant(store)
         assert store.keeps_labels_in.sessions() == []
         served.at_rest()
@@ -269,7 +268,7 @@ def test_servers_have_nothing_of_what_an_order_removed(make: Any) -> None:
 
 def test_labels_of_the_most_entries_have_room_for_the_key() -> None:
     """The key's own entry is not counted."""
-    store = encrypted(MemoryStore(), RING)
+    store = encrypted(MemoryStore(), OLD)
     most = {str(at): at for at in range(64)}
     put(store, "s", metadata=most)
     assert store.sessions()[0].metadata == most

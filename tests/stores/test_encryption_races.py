@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.stores.rings import ALL, BOTH, FIRST, OLD, SECOND, THIRD
 from tests.stores.served import add, contents, event, load
-from tests.stores.stores import Place, params, placed
+from tests.stores.stores import Place
 from trimtab.errors import (
     CorruptSessionError,
     EncryptionKeyError,
@@ -36,19 +37,6 @@ from trimtab.stores import (
     copy_session,
     encrypted,
 )
-
-FIRST, SECOND, THIRD = (word * 6 for word in (b"first ", b"second ", b"third "))
-OLD = KeyRing({"one": FIRST})
-BOTH = KeyRing({"one": FIRST, "two": SECOND}, current="two")
-ALL = KeyRing({"one": FIRST, "two": SECOND, "three": THIRD}, current="three")
-
-
-@pytest.fixture(params=params("memory", "sqlite", "postgres", "redis"))
-def plain_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Give a place of each store in turn that is not encrypted."""
-    with placed(request.param, tmp_path) as made:
-        yield made
-
 
 both = pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from tests.stores.crash import FORKS
+from tests.stores.rings import ALL, BOTH, FIRST, NEW, OLD, SECOND, THIRD
 from tests.stores.served import add, contents, event, load
-from tests.stores.stores import Place, params, placed
+from tests.stores.stores import Place
 from tests.stores.writer import turn_keys
 from trimtab import Session
 from trimtab.errors import EncryptionKeyError, StoreUnavailableError, VersionConflictError
@@ -32,18 +33,6 @@ from trimtab.stores import (
     Store,
     encrypted,
 )
-
-FIRST, SECOND, THIRD = (word * 6 for word in (b"first ", b"second ", b"third "))
-OLD = KeyRing({"one": FIRST})
-BOTH = KeyRing({"one": FIRST, "two": SECOND}, current="two")
-NEW = KeyRing({"two": SECOND})
-
-
-@pytest.fixture(params=params("memory", "sqlite", "postgres", "redis"))
-def plain_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Give a place of each store in turn that is not encrypted."""
-    with placed(request.param, tmp_path) as made:
-        yield made
 
 
 class Killed(BaseException):
@@ -235,7 +224,7 @@ def test_a_redaction_beside_a_rotation_stays() -> None:
 def test_threads_write_while_keys_are_turned() -> None:
     """Nothing is lost, and at the end nothing needs an old key."""
     inner = MemoryStore()
-    rings = [BOTH, KeyRing({"one": FIRST, "two": SECOND, "three": THIRD}, current="three")]
+    rings = [BOTH, ALL]
     _fill(inner, "s", ring=OLD)
 
     def write(name: str) -> None:
