@@ -104,6 +104,14 @@ class PostgresServer:
         self._programs = programs
 
     @property
+    def programs(self) -> Path:
+        """The folder of its programs, which of a server that runs already are those found here."""
+        if self._programs is not None:
+            return self._programs
+        found = find_program("pg_dump", package="postgresql-client", folders="usr/lib/postgresql/*/bin")
+        return found.resolve().parent
+
+    @property
     def data(self) -> Path:
         """The folder of its files."""
         if self.folder is None:
@@ -116,9 +124,11 @@ class PostgresServer:
         at = parts.netloc if port is None else f"{parts.netloc.rpartition(':')[0]}:{port}"
         return parts._replace(path=f"/{database}", netloc=at).geturl()
 
-    def ask(self, sql: str, *params: object, database: str = "postgres") -> list[tuple[Any, ...]]:
-        """Run a statement, behind the store's back."""
-        with psycopg.connect(self.of(database), autocommit=True) as connection:
+    def ask(
+        self, sql: str, *params: object, database: str = "postgres", port: int | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Run a statement, behind the store's back; at another port that of a copy of the server."""
+        with psycopg.connect(self.of(database, port=port), autocommit=True) as connection:
             cursor = connection.execute(sql, params or None)
             return cursor.fetchall() if cursor.description else []
 
@@ -319,18 +329,21 @@ def _postgres() -> PostgresServer | NoServer:
     if given:
         return PostgresServer(given)
     try:
-        programs = (
-            find_program("postgres", package="postgresql", folders="usr/lib/postgresql/*/bin")
-            .resolve()
-            .parent
-        )
-        folder = _kept("trimtab-postgres-")
-        dsn = f"postgresql://postgres:trimtab@127.0.0.1:{free_port()}/postgres"
-        server = PostgresServer(dsn, folder, programs)
-        server.make()
-        server.start()
+        return make_postgres()
     except NoServer as reason:
         return reason
+
+
+def make_postgres(*settings: str) -> PostgresServer:
+    """Start a PostgreSQL of one's own, with more settings; it ends with this process at the latest."""
+    programs = find_program("postgres", package="postgresql", folders="usr/lib/postgresql/*/bin")
+    folder = _kept("trimtab-postgres-")
+    dsn = f"postgresql://postgres:trimtab@127.0.0.1:{free_port()}/postgres"
+    server = PostgresServer(dsn, folder, programs.resolve().parent)
+    server.make()
+    with (server.data / "postgresql.conf").open("a", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in settings)
+    server.start()
     return server
 
 
