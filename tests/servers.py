@@ -323,8 +323,8 @@ _started: list[subprocess.Popen[bytes]] = []
 atexit.register(_release)
 
 
-@functools.cache
-def _postgres() -> PostgresServer | NoServer:
+def find_postgres() -> PostgresServer | NoServer:
+    """Find the PostgreSQL that a variable names, or start one."""
     given = os.environ.get("TRIMTAB_TEST_POSTGRES")
     if given:
         return PostgresServer(given)
@@ -412,8 +412,8 @@ DURABLE = ("--save", "", "--appendonly", "yes", "--appendfsync", "always")
 """Options of a Redis that has written down what it acknowledges."""
 
 
-@functools.cache
-def _redis() -> RedisServer | NoServer:
+def find_redis() -> RedisServer | NoServer:
+    """Find the Redis that a variable names, or start one."""
     given = os.environ.get("TRIMTAB_TEST_REDIS")
     if given:
         return RedisServer(given)
@@ -421,6 +421,10 @@ def _redis() -> RedisServer | NoServer:
         return make_redis(*DURABLE)
     except NoServer as reason:
         return reason
+
+
+_postgres, _redis = functools.cache(find_postgres), functools.cache(find_redis)
+"""Those of this run."""
 
 
 def postgres() -> PostgresServer:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.guards.source import PACKAGE
+from tests import servers
+from tests.guards.source import PACKAGE, ROOT
 
 MAKERS = {
     "PostgresStore": ("postgresql://h/d", "postgres", "psycopg"),
@@ -65,3 +66,20 @@ except MissingExtraError as error: print(error)
     said = "PostgresStore needs psycopg with its libpq (no pq wrapper available.)"
     said += ": pip install 'trimtab[postgres]'\n"
     assert (run.stdout, run.stderr) == (said, "")
+
+
+@pytest.mark.server
+def test_a_server_that_runs_already_is_named_by_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked as those of this run are, and tests that stop it, or read its files, skip."""
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for variable, dsn, find in (
+        ("TRIMTAB_TEST_POSTGRES", servers.postgres().dsn, servers.find_postgres),
+        ("TRIMTAB_TEST_REDIS", servers.redis_server().url, servers.find_redis),
+    ):
+        monkeypatch.setenv(variable, dsn)
+        named = find()
+        assert not isinstance(named, servers.NoServer)
+        assert named.folder is None
+        with pytest.raises(pytest.skip.Exception, match=variable):
+            _ = named.data
+        assert f"`{variable}=" in contributing
