@@ -8,6 +8,13 @@ PLAIN = "session/test_against_plain.py"
 
 SESSIONS = (
     module(
+        "session/store_watch.py",
+        "test_observe_stores.py",
+        ("StoreWatch.request", "not knows_labels(self._store)", "False"),
+        ("StoreWatch._measure", "and not self._is_open", ""),
+        ("StoreWatch._measure", 'and outcome == "done"', ""),
+    ),
+    module(
         "session/statuses.py",
         "stores/test_statuses.py",
         ("_read", 'newest.incarnation not in ("", listed.incarnation)', "False"),

@@ -94,7 +94,9 @@ def test_the_numbers_are_those_of_each_session(store: Store) -> None:
     by_name = {str(one.session): one for one in found}
     for session in made:
         told, whole = by_name[session.id], session.status()
-        assert [vars_of(told, name) for name in SHARED] == [vars_of(whole, name) for name in SHARED]
+        assert {name: told.to_dict()[name] for name in SHARED} == {
+            name: whole.to_dict()[name] for name in SHARED
+        }
         assert (told.session.version, told.has_summary) == (whole.version, whole.summarized_messages > 0)
         assert told.known_facts == whole.facts + whole.hidden_facts
         newest = store.load(LoadRequest(session=session.id, limit=1, newest_first=True))[0]
@@ -115,11 +117,6 @@ def in_loop(store: Store, names: list[Any]) -> list[StoredStatus]:
             await store.aclose()
 
     return asyncio.run(ask())
-
-
-def vars_of(one: object, name: str) -> object:
-    """Read a number."""
-    return getattr(one, name)
 
 
 def test_a_page_of_a_list_has_labels(store: Store) -> None:
