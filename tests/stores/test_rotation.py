@@ -349,3 +349,31 @@ def test_a_process_that_is_killed_while_it_rotates_loses_nothing(tmp_path: Path)
             assert {name: contents(load(store, name)) for name in said} == said, calls
             assert _search(store, "a", "heron 77") == [said["a"][77]]
     assert kills > 15
+
+
+class Overtaken(MemoryStore):
+    """A store in which something else is done before the second look at a key record."""
+
+    def __init__(self, meanwhile: Callable[[Store], object]) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[Store], object] | None = meanwhile
+        self.looks = -1
+        """Looks at a key record; they are counted from 0."""
+
+    def load(self, request: LoadRequest, /) -> Any:
+        """Read, or be overtaken first."""
+        self.looks += self.looks >= 0 and request.session.startswith("trimtab:key:")
+        if self.looks == 2 and (meanwhile := self.meanwhile) is not None:
+            self.meanwhile = None
+            meanwhile(self)
+        return super().load(request)
+
+
+def test_a_rotation_that_another_overtakes_at_the_key_replaces_no_secret() -> None:
+    """It looked at the record before, and writes after: what the other rewrote has to be readable."""
+    inner = Overtaken(lambda store: encrypted(store, ALL).rotate())
+    said = _fill(inner, "a")
+    inner.looks = 0
+    encrypted(inner, KeyRing({"one": FIRST, "two": SECOND, "three": THIRD}, current="two")).rotate()
+    assert inner.meanwhile is None
+    assert contents(load(encrypted(inner, ALL), "a")) == said["a"]
