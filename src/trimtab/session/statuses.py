@@ -84,9 +84,9 @@ _numbers = attrgetter(*_NUMBERS)
 def statuses(store: Store, sessions: Iterable[str], /) -> list[StoredStatus]:
     """Return the state of many sessions in numbers, without opening them.
 
-    A store of trimtab is asked once for each 100 sessions (SQLite, PostgreSQL and Redis by one statement or
-    command; an encrypted store and a Redis Cluster once more for each), any other once for each session. No
-    function of a session is needed, no log is read, and nothing is written.
+    A store of trimtab is asked once for each 100 sessions, by one statement or command; an encrypted one
+    twice. Any other, and a Redis Cluster, is asked once for each session. No function of a session is needed,
+    no log is read, and nothing is written.
 
     Args:
         store: The store.
