@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tests.judge.server import Provider, answered
@@ -72,29 +72,31 @@ class _Handler(JSONHandler):
         if status != 200 or not body.get("stream"):
             self.answer(status, answer)
             return
-        asked = str(body["messages"][-1]["content"])
-        events = str(streamed("openai_chat", answer)).split("\n\n")[:-1]
+        try:
+            self._say(str(streamed("openai_chat", answer)), str(body["messages"][-1]["content"]))
+        except OSError:
+            self.close_connection = True
+            self.model.client_left.set()
+
+    def _say(self, answer: str, asked: str) -> None:
+        """Send the pieces of an answer, and do in its middle what the question says."""
+        events = answer.split("\n\n")[:-1]
         self.begin_stream()
         for at, event in enumerate(events):
-            if at == len(events) // 2 and (HOLD in asked or BREAK in asked) and not self._goes_on(asked):
+            if at == len(events) // 2 and BREAK in asked:
+                self.close_connection = True
                 return
+            if at == len(events) // 2 and HOLD in asked:
+                self.model.holds.set()
+                while not self.model.go.wait(0.01):
+                    self.send_part(b": nothing new\n\n")  # fails once nobody hears it
             self.send_part(f"{event}\n\n".encode())
         self.wfile.write(b"0\r\n\r\n")
 
-    def _goes_on(self, asked: str) -> bool:
-        """Wait in the middle of an answer; tell whether somebody is still there to hear the rest."""
-        self.close_connection = BREAK in asked
-        if self.close_connection:
-            return False
-        self.model.holds.set()
-        while not self.model.go.wait(0.01):
-            try:
-                self.send_part(b": nothing new\n\n")
-            except OSError:
-                self.model.client_left.set()
-                self.close_connection = True
-                return False
-        return True
+    def finish(self) -> None:
+        """Close the connection, which the client may have done."""
+        with suppress(OSError):
+            super().finish()
 
 
 @contextmanager

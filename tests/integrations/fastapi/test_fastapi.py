@@ -97,7 +97,7 @@ def test_nobody_and_odd_names_are_refused(service: Service) -> None:
 
 
 def test_an_answer_is_replaced_twice(service: Service) -> None:
-    """Each attempt takes back the one before, the model sees none of them, and a late repeat changes nothing."""
+    """Each attempt takes back the one before; the model sees none of them. A late repeat changes nothing."""
     ada = service.browser("anew")
     first = ada.ask("A name for my boat?", id="q1")
     second = ada.ask("A name for my boat?", id="q1", attempt=2)
@@ -164,7 +164,8 @@ def _stopped(ada: Browser, api: Model, *, id: str) -> str:
     """Ask, and close the connection in the middle of the answer; gives what was shown by then."""
     api.reset()
     with ada.open(f"Tell me all {HOLD}", id=id) as response:
-        shown = next(lines_of(response))["text"]
+        events = lines_of(response)
+        shown = next(events)["text"]
         assert api.holds.wait(30)
     assert api.client_left.wait(30)
     servers.until(lambda: ada.read()[-1]["cut"], "the part of an answer")
