@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -17,6 +18,10 @@ HOLD = "[hold]"
 BREAK = "[break]"
 """A question with this is answered by half, and then the connection is closed."""
 
+
+SLOW_SECONDS = 0.02
+SLOW = "[slow]"
+"""A question with this is answered in pieces that come one after the other, so that a client can stop it."""
 
 END = "That is all."
 """The last words of every answer."""
@@ -65,6 +70,7 @@ class Model(Provider):
 
 class _Handler(JSONHandler):
     model: Model
+    disable_nagle_algorithm = True  # pieces that wait for an acknowledgement take 40 ms
 
     def do_POST(self) -> None:
         body = self.received()
@@ -90,11 +96,18 @@ class _Handler(JSONHandler):
                 self.model.holds.set()
                 while not self.model.go.wait(0.01):
                     self.send_part(b": nothing new\n\n")  # fails once nobody hears it
+            if SLOW in asked:
+                time.sleep(SLOW_SECONDS)
             self.send_part(f"{event}\n\n".encode())
         self.wfile.write(b"0\r\n\r\n")
 
+    def handle(self) -> None:
+        """Answer until the client goes away, which may leave words that nobody hears."""
+        with suppress(OSError):
+            super().handle()
+
     def finish(self) -> None:
-        """Close the connection, which the client may have done."""
+        """Close the connection, as far as the client has not done it."""
         with suppress(OSError):
             super().finish()
 

@@ -282,4 +282,4 @@ async def refuse(_: Request, error: errors.ContextError) -> JSONResponse:
     """Answer an error, and note it."""
     logging.warning("refused", exc_info=error)
     status, words = status_of(error)
-    return JSONResponse({"detail": words}, status)
+    return JSONResponse({"detail": words}, status, {"Retry-After": "1"} if status == 503 else None)
