@@ -20,8 +20,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,14 @@ from typing import Any
 import httpx
 
 from tests.integrations.fastapi.model import SLOW, model
-from tests.integrations.fastapi.service import served, store_url
+from tests.integrations.fastapi.service import process, store_url
 from trimtab import counter_for
 
 ROOT = Path(__file__).resolve().parents[3]
 BUDGET = 2_000
 WORKERS = 2
+"""Processes, each with a port: those of `uvicorn --workers` send pieces late (Kludex/uvicorn#3149)."""
+
 ALONE = 8
 """Conversations of which one asks at a time, to see what a request takes."""
 
@@ -67,6 +69,9 @@ class Outcome:
     """Each answered question from its request to its end, while all ask."""
     alone_ms: list[float] = field(default_factory=list)
     floor_ms: list[float] = field(default_factory=list)
+    cpu_ms: float = 0.0
+    """What a request of one who asks alone takes of processors, workers only."""
+    floor_cpu_ms: float = 0.0
 
     @property
     def added_ms(self) -> tuple[float, float]:
@@ -86,7 +91,9 @@ class Outcome:
             f"{self.asked:,} questions, {self.answered:,} answers read to their end, {self.anew:,} anew,"
             f" {self.stopped:,} stopped, {self.again:,} repeated after a 503, refused: {dict(self.refused)}\n"
             f"lost {len(self.lost)}, invalid {self.invalid}, over budget {self.over}\n"
-            f"{(self.asked + self.anew) / self.seconds:.0f} requests a second; ms of one, p50 and p95: {told}"
+            f"{(self.asked + self.anew) / self.seconds:.0f} requests a second\n"
+            f"ms of one, p50 and p95: {told}\n"
+            f"ms of processors {self.cpu_ms:.1f}, without sessions {self.floor_cpu_ms:.1f}"
         )
 
 
@@ -98,7 +105,8 @@ def _middle_and_high(found: Sequence[float]) -> tuple[float, float]:
 class User:
     """One user in one conversation, and what the app acknowledged."""
 
-    client: httpx.AsyncClient
+    clients: Sequence[httpx.AsyncClient]
+    """One of each worker."""
     name: str
     outcome: Outcome
     dice: random.Random
@@ -145,9 +153,8 @@ class User:
             return
 
     async def _once(self, body: dict[str, Any], *, stops: bool) -> tuple[int, dict[str, Any]]:
-        async with self.client.stream(
-            "POST", "/chats/main", json=body, headers={"X-User": self.name}
-        ) as response:
+        client = self.dice.choice(self.clients)
+        async with client.stream("POST", "/chats/main", json=body, headers={"X-User": self.name}) as response:
             if response.status_code != 200:
                 refused: dict[str, Any] = json.loads(await response.aread())
                 return response.status_code, refused
@@ -168,8 +175,8 @@ class User:
     async def check(self) -> None:
         """Hold the log and the conversation against what was acknowledged."""
         headers = {"X-User": self.name}
-        read = (await self.client.get("/chats/main", headers=headers)).json()
-        export = (await self.client.get("/me/export", headers=headers)).text.splitlines()
+        read = (await self.clients[0].get("/chats/main", headers=headers)).json()
+        export = (await self.clients[-1].get("/me/export", headers=headers)).text.splitlines()
         events = [json.loads(line) for line in export]
         logged = Counter(event["id"] for event in events if event.get("kind") == "message")
         texts = {
@@ -194,38 +201,56 @@ async def _events(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
             yield json.loads(line.removeprefix("data: "))
 
 
-@contextmanager
-def _client(address: str) -> Iterator[httpx.AsyncClient]:
+@asynccontextmanager
+async def _clients(addresses: Iterable[str]) -> AsyncIterator[list[httpx.AsyncClient]]:
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
-    yield httpx.AsyncClient(base_url=address, limits=limits, trust_env=False, timeout=120)
+    given: dict[str, Any] = {"limits": limits, "trust_env": False, "timeout": 120}
+    async with AsyncExitStack() as open_ones:
+        made = [httpx.AsyncClient(base_url=address, **given) for address in addresses]
+        yield [await open_ones.enter_async_context(client) for client in made]
 
 
-async def _load(address: str, outcome: Outcome, *, users: int, messages: int, at_once: int) -> None:
-    with _client(address) as made:
-        async with made as client:
-            gate = asyncio.Semaphore(at_once)
-            people = [User(client, f"user-{n}", outcome, random.Random(n)) for n in range(users)]
+async def _load(
+    addresses: Iterable[str], outcome: Outcome, *, users: int, messages: int, at_once: int
+) -> None:
+    async with _clients(addresses) as clients:
+        gate = asyncio.Semaphore(at_once)
+        people = [User(clients, f"user-{n}", outcome, random.Random(n)) for n in range(users)]
 
-            async def talk(user: User) -> None:
-                async with gate:
-                    await user.talk(messages)
+        async def talk(user: User) -> None:
+            async with gate:
+                await user.talk(messages)
 
-            began = time.perf_counter()
-            await asyncio.gather(*map(talk, people))
-            outcome.seconds = time.perf_counter() - began
-            for user in people:
-                await user.check()
+        began = time.perf_counter()
+        await asyncio.gather(*map(talk, people))
+        outcome.seconds = time.perf_counter() - began
+        for user in people:
+            await user.check()
 
 
-async def _alone(app: str, floor: str, outcome: Outcome, *, messages: int) -> None:
-    with _client(app) as ours, _client(floor) as bare:
-        async with ours, bare:
-            for n in range(ALONE):
-                for number in range(messages):
-                    for client, found in ((ours, outcome.alone_ms), (bare, outcome.floor_ms)):
-                        user = User(client, f"alone-{n}", Outcome(), random.Random(n))
-                        await user.ask(number)
-                        found += user.outcome.loaded_ms
+def _cpu_ms(pid: int) -> float:
+    """Return what a process has used: Linux has a clock for each."""
+    return time.clock_gettime_ns((~pid << 3) | 2) / 1e6
+
+
+async def _ask_alone(address: str, pid: int, *, user: int, messages: int) -> tuple[list[float], float]:
+    """Ask one question after the other; returns what each took, and what all took of processors."""
+    before, outcome = _cpu_ms(pid), Outcome()
+    async with _clients([address]) as clients:
+        for number in range(messages):
+            await User(clients, f"alone-{user}", outcome, random.Random(0)).ask(number)
+    return outcome.loaded_ms, _cpu_ms(pid) - before
+
+
+async def _alone(app: tuple[str, int], floor: tuple[str, int], outcome: Outcome, *, messages: int) -> None:
+    for user in range(ALONE + 1):
+        mine, cpu = await _ask_alone(*app, user=user, messages=messages)
+        bare, floor_cpu = await _ask_alone(*floor, user=user, messages=messages)
+        if user:  # the first ones read tables
+            outcome.alone_ms += mine
+            outcome.floor_ms += bare
+            outcome.cpu_ms += cpu / messages / ALONE
+            outcome.floor_cpu_ms += floor_cpu / messages / ALONE
 
 
 @contextmanager
@@ -260,10 +285,13 @@ def be_model() -> None:
 def run(kind: str, *, users: int, messages: int, at_once: int) -> Outcome:
     """Run the load over a store, then one at a time beside the floor."""
     outcome = Outcome()
-    with store_url(kind) as url, _model(outcome) as api, served(url, api, workers=WORKERS) as address:
-        asyncio.run(_load(address, outcome, users=users, messages=messages, at_once=at_once))
-        with served(url, api, workers=WORKERS, program="floor") as floor:
-            asyncio.run(_alone(address, floor, outcome, messages=messages))
+    with store_url(kind) as url, _model(outcome) as api, ExitStack() as running:
+        apps = [running.enter_context(process(url, api)) for _ in range(WORKERS)]
+        addresses = [address for address, _ in apps]
+        asyncio.run(_load(addresses, outcome, users=users, messages=messages, at_once=at_once))
+        [(address, app), *_] = apps
+        bare, floor = running.enter_context(process(url, api, program="floor"))
+        asyncio.run(_alone((address, app.pid), (bare, floor.pid), outcome, messages=messages))
     return outcome
 
 
