@@ -29,10 +29,6 @@ retry = Retry()
 running: set[asyncio.Task[None]] = set()
 """Answers that are being stored; an event loop keeps no task."""
 
-STREAM = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-Lines: TypeAlias = asyncio.Queue[str | None]
-Reading: TypeAlias = asyncio.Task[tuple[str, str]]
-
 
 @asynccontextmanager
 async def lifespan(_: FastAPI) -> AsyncGenerator[None, None]:
@@ -140,6 +136,11 @@ async def keep(chat: Session, asked: Event, question: Question, text: str, end: 
     later = await take_back(chat, asked, question)
     message = {"role": "assistant", "content": text}
     return question.answer_in(later) or await chat.aadd(message, id=question.answer_id(end))
+
+
+STREAM = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+Lines: TypeAlias = asyncio.Queue[str | None]
+Reading: TypeAlias = asyncio.Task[tuple[str, str]]
 
 
 async def read_model(view: list[Any], lines: Lines) -> tuple[str, str]:
