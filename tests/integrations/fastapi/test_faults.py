@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +14,7 @@ import pytest
 from tests import servers
 from tests.integrations.fastapi.model import HOLD, Model, model
 from tests.integrations.fastapi.service import Browser, lines_of, process, served, store_url
+from trimtab.errors import VersionConflictError
 from trimtab.stores import open_store
 
 
@@ -113,6 +116,27 @@ def test_tabs_that_ask_anew_take_back_no_question_of_another(url: str, api: Mode
         asked = {f"question {n}" for n, status in enumerate(statuses, 2) if n % 2 == 0 and status == 200}
     assert asked <= set(told)
     assert told[0] == "first"
+
+
+def test_what_came_after_it_was_read_is_not_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One tab reads that its answer is the last, another asks, then the first takes back: it is refused."""
+    monkeypatch.setenv("STORE_URL", "memory://")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    program = importlib.import_module("tests.integrations.fastapi.program")
+
+    async def tabs() -> list[str]:
+        one = await program.new_or_known("bicycle", "ada")
+        two = await program.new_or_known("bicycle", "ada")
+        question = program.Question(id="q1", text="One", attempt=2)
+        asked = await one.aadd({"role": "user", "content": "One"}, id="q1")
+        await one.aadd({"role": "assistant", "content": "First"}, id="q1/1/whole/0")
+        assert [event.id for event in await program.said(one)][-1] == "q1/1/whole/0"
+        await two.aadd({"role": "user", "content": "Two"}, id="q2")
+        with pytest.raises(VersionConflictError):
+            await program.take_back(one, asked, question)
+        return [event.id for event in await program.take_back(one, asked, question)]
+
+    assert asyncio.run(tabs()) == ["q1/1/whole/0", "q2"]
 
 
 def test_an_answer_is_stored_though_the_server_restarts_meanwhile(api: Model) -> None:
