@@ -242,15 +242,17 @@ async def _ask_alone(address: str, pid: int, *, user: int, messages: int) -> tup
     return outcome.loaded_ms, _cpu_ms(pid) - before
 
 
-async def _alone(app: tuple[str, int], floor: tuple[str, int], outcome: Outcome, *, messages: int) -> None:
-    for user in range(ALONE + 1):
+async def _alone(
+    app: tuple[str, int], floor: tuple[str, int], outcome: Outcome, *, users: int, messages: int
+) -> None:
+    for user in range(users + 1):
         mine, cpu = await _ask_alone(*app, user=user, messages=messages)
         bare, floor_cpu = await _ask_alone(*floor, user=user, messages=messages)
         if user:  # the first ones read tables
             outcome.alone_ms += mine
             outcome.floor_ms += bare
-            outcome.cpu_ms += cpu / messages / ALONE
-            outcome.floor_cpu_ms += floor_cpu / messages / ALONE
+            outcome.cpu_ms += cpu / messages / users
+            outcome.floor_cpu_ms += floor_cpu / messages / users
 
 
 @contextmanager
@@ -282,16 +284,18 @@ def be_model() -> None:
         print(json.dumps({"asked": len(chats), "invalid": len(api.refusals), "over": over}), flush=True)
 
 
-def run(kind: str, *, users: int, messages: int, at_once: int) -> Outcome:
-    """Run the load over a store, then one at a time beside the floor."""
+def run(kind: str, *, users: int, messages: int, at_once: int, alone: int = ALONE) -> Outcome:
+    """Run the load over a store, then so many conversations alone, beside the floor."""
     outcome = Outcome()
     with store_url(kind) as url, _model(outcome) as api, ExitStack() as running:
         apps = [running.enter_context(process(url, api)) for _ in range(WORKERS)]
         addresses = [address for address, _ in apps]
         asyncio.run(_load(addresses, outcome, users=users, messages=messages, at_once=at_once))
-        [(address, app), *_] = apps
-        bare, floor = running.enter_context(process(url, api, program="floor"))
-        asyncio.run(_alone((address, app.pid), (bare, floor.pid), outcome, messages=messages))
+        if alone:
+            [(address, app), *_] = apps
+            bare, floor = running.enter_context(process(url, api, program="floor"))
+            sides = (address, app.pid), (bare, floor.pid)
+            asyncio.run(_alone(*sides, outcome, users=alone, messages=messages))
     return outcome
 
 

@@ -10,7 +10,7 @@ from tests.integrations.fastapi import load
 @pytest.mark.parametrize("kind", ["sqlite", "postgres", "redis"])
 def test_many_users_lose_nothing_and_send_nothing_invalid(kind: str) -> None:
     """Ten users of two workers ask, stop, ask anew, use two tabs; logs are held against what they saw."""
-    outcome = load.run(kind, users=10, messages=4, at_once=10)
+    outcome = load.run(kind, users=10, messages=4, at_once=10, alone=0)
     assert (outcome.lost, outcome.invalid, outcome.over) == ([], 0, 0)
     assert outcome.asked == 40
     assert min(outcome.stopped, outcome.anew) > 0
