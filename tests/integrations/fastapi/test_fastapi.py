@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -266,6 +267,9 @@ def test_an_export_has_all_of_a_user_and_a_deletion_leaves_nothing(service: Serv
     assert (receipt["sessions"], receipt["messages"]) == (2, len(messages))
     assert (receipt["left"], receipt["not_erased"], receipt["more"]) == ({}, None, False)
     assert dora.call("GET", "/me/export").text == ""
+    if service.url.startswith("sqlite"):  # files of servers: tests/stores/test_servers.py
+        folder = Path(service.url.removeprefix("sqlite:///")).parent
+        assert all(b"My code is 59" not in file.read_bytes() for file in folder.iterdir())
     assert dora.call("GET", "/chats").json()["chats"] == []
     assert dora.call("GET", "/chats/one").status_code == 404
 

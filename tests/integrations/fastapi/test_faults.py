@@ -7,6 +7,7 @@ import importlib
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -165,6 +166,14 @@ def test_a_database_that_is_away_is_told_as_such(api: Model) -> None:
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
         assert refused.json() == {"detail": "ask again, with the same id"}
     assert api.bodies == []
+
+
+def test_a_wrong_password_ends_the_service_at_its_start(database: str, api: Model) -> None:
+    """It is not told to each user."""
+    place = urlsplit(database)
+    wrong = place._replace(netloc=f"{place.username}:wrong@{place.hostname}:{place.port}").geturl()
+    with pytest.raises(AssertionError, match="the service has ended"), served(wrong, api.address):
+        pass
 
 
 def test_a_conversation_nobody_uses_ends(database: str, api: Model) -> None:
