@@ -1,93 +1,286 @@
-"""A chat service: each conversation is a session in PostgreSQL."""
+"""A chat service: each conversation is a session in a store."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import logging
 import os
-from collections.abc import AsyncGenerator
+import secrets
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
-from fastapi import BackgroundTasks, Depends, FastAPI, Header, Request
-from fastapi.responses import JSONResponse
-from openai import AsyncOpenAI
-from pydantic import BaseModel
+from fastapi import Body, Depends, FastAPI, Header, HTTPException, Request
+from fastapi.responses import JSONResponse, StreamingResponse
+from openai import AsyncOpenAI, OpenAIError
+from pydantic import BaseModel, Field, StringConstraints
 
-from trimtab import BudgetExceededError, Session
-from trimtab.errors import StoreUnavailableError, UnknownNameError, VersionConflictError
-from trimtab.stores import PostgresStore, Retry
+from trimtab import BudgetExceededError, Session, errors
+from trimtab.stores import Event, KeyRing, Retry, encrypted, open_store
 from trimtab.summaries import AsyncOpenAISummarizer
 
 client = AsyncOpenAI()
-store = PostgresStore(os.environ["DATABASE_URL"], max_connections=10)
 summarizer = AsyncOpenAISummarizer("gpt-4o-mini", client=client)
+store = open_store(os.environ["STORE_URL"])
+if keys := os.environ.get("STORE_KEYS"):
+    store = encrypted(store, KeyRing.read(keys))
+retry = Retry()
+running: set[asyncio.Task[None]] = set()
+"""Answers that are being stored; an event loop keeps no task."""
 
 
 @asynccontextmanager
 async def lifespan(_: FastAPI) -> AsyncGenerator[None, None]:
-    """Give the connections back at the end."""
+    """Refuse to start with a wrong URL or password; end once all answers are stored."""
+    with suppress(errors.StoreUnavailableError):  # it may be down; each request says so
+        await store.asessions(limit=1)
     yield
+    await asyncio.gather(*running, return_exceptions=True)
     await store.aclose()
 
 
 app = FastAPI(lifespan=lifespan)
 
 
-class Question(BaseModel):
-    """What the browser sends: the same id again if it asks again."""
-
-    id: str
-    text: str
+async def login(user: Annotated[str, Header(alias="X-User", min_length=1, max_length=64)]) -> str:
+    """Say who asks; put your own login in the place of the header."""
+    return user
 
 
-async def conversation(name: str, user: Annotated[str, Header(alias="X-User")]) -> Session:
-    """Give the session of one user's conversation; put your own login in the place of the header."""
+User = Annotated[str, Depends(login)]
+Name = Annotated[str, StringConstraints(pattern=r"^[\w-]{1,64}$")]
+
+
+async def new_or_known(name: Name, user: User) -> Session:
+    """Give the session of a user's conversation; the first message begins it."""
     return Session(
         2_000,
         model="gpt-4o",
         system="Be brief.",
         summarizer=summarizer,
         background=True,
+        owner=user,
+        ttl=90 * 86_400,
         store=store,
         id=f"{user}/{name}",
-        retry=Retry(),
     )
 
 
-Chat = Annotated[Session, Depends(conversation)]
+async def known(name: Name, user: User) -> Session:
+    """Give the session of a conversation that there is: otherwise its first use is a 404."""
+    return Session.open(store, f"{user}/{name}", summarizer=summarizer)
+
+
+Chat = Annotated[Session, Depends(new_or_known)]
+KnownChat = Annotated[Session, Depends(known)]
+
+
+def line(**data: Any) -> str:
+    """Write a server-sent event."""
+    return f"data: {json.dumps(data)}\n\n"
+
+
+def shown(event: Event) -> dict[str, Any]:
+    """Say what the browser gets of a message."""
+    return {**event.message, "id": event.id, "version": event.version, "cut": "/cut/" in event.id}
+
+
+class Question(BaseModel):
+    """What the browser sends: the same id again if it asks again."""
+
+    id: Name
+    text: str
+    attempt: Annotated[int, Field(ge=1, le=1_000)] = 1
+    """One more to have it answered anew."""
+
+    def is_answer(self, event: Event) -> bool:
+        """Tell whether a message answers this question."""
+        return event.id.startswith(f"{self.id}/")
+
+    def answer_in(self, events: list[Event]) -> Event | None:
+        """Find a whole answer of this attempt, or of a later one."""
+        for event in filter(self.is_answer, events):
+            _, attempt, end, _ = event.id.split("/")
+            if end == "whole" and int(attempt) >= self.attempt:
+                return event
+        return None
+
+    def answer_id(self, end: str) -> str:
+        """Name an answer, never as one before: the log keeps what is taken back."""
+        return f"{self.id}/{self.attempt}/{end}/{secrets.token_hex(8)}"
+
+
+async def said(chat: Session, after: int = 0) -> list[Event]:
+    """List messages behind a version of the log, without those that were taken back."""
+    found: list[Event] = []
+    async for event in chat.ahistory(after=after, kinds=("message", "popped")):
+        if event.kind == "message":
+            found.append(event)
+        elif found:  # `apop` takes back the newest
+            found.pop()
+    return found
+
+
+async def take_back(chat: Session, asked: Event, question: Question) -> list[Event]:
+    """Take back the answers that a new one replaces; list what else was said since the question."""
+    later = await said(chat, asked.version)
+    while later and question.is_answer(later[-1]) and not question.answer_in(later):
+        await chat.apop()
+        later.pop()
+    return later
+
+
+async def keep(chat: Session, asked: Event, question: Question, text: str, end: str) -> Event:
+    """Store an answer, unless another request has answered the question meanwhile."""
+    later = await take_back(chat, asked, question)
+    message = {"role": "assistant", "content": text}
+    return question.answer_in(later) or await chat.aadd(message, id=question.answer_id(end))
+
+
+STREAM = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+Lines: TypeAlias = asyncio.Queue[str | None]
+Reading: TypeAlias = asyncio.Task[tuple[str, str]]
+
+
+async def read_model(view: list[Any], lines: Lines) -> tuple[str, str]:
+    """Ask the model; return what it said, and whether that is whole."""
+    text = ""
+    try:
+        stream = await client.chat.completions.create(model="gpt-4o", messages=view, stream=True)
+        async with stream:
+            async for chunk in stream:
+                for choice in chunk.choices:
+                    if piece := choice.delta.content:
+                        text += piece
+                        lines.put_nowait(line(text=piece))
+    except (OpenAIError, asyncio.CancelledError):
+        return text, "cut"
+    return text, "whole"
+
+
+async def answer(chat: Session, asked: Event, question: Question, reading: Reading, lines: Lines) -> None:
+    """Store what the model says, once it ends or is stopped."""
+    try:
+        text, end = await reading
+        if text:
+            event = await retry.acall(lambda: keep(chat, asked, question, text, end))
+            lines.put_nowait(line(message=shown(event)))
+        else:
+            lines.put_nowait(line(error="the model said nothing: ask again, with the same id"))
+    except errors.ContextError as error:
+        lines.put_nowait(line(error=status_of(error)[1]))
+    finally:
+        lines.put_nowait(None)
+    await chat.aclose()  # waits for a summary
+
+
+async def stream(chat: Session, asked: Event, question: Question, view: list[Any]) -> AsyncIterator[str]:
+    """Send an answer in pieces, and last as it was stored."""
+    lines: Lines = asyncio.Queue()
+    reading = asyncio.create_task(read_model(view, lines))
+    storing = asyncio.create_task(answer(chat, asked, question, reading, lines))
+    running.add(storing)
+    storing.add_done_callback(running.discard)
+    try:
+        while piece := await lines.get():
+            yield piece
+    finally:
+        reading.cancel()  # the browser went away; without effect if the model has ended
 
 
 @app.post("/chats/{name}")
-async def ask(question: Question, chat: Chat, after: BackgroundTasks) -> dict[str, str]:
+async def ask(question: Question, chat: Chat) -> StreamingResponse:
     """Answer a question, or give the answer that it had."""
-    await chat.aadd({"role": "user", "content": question.text}, id=question.id)
-    after.add_task(chat.aclose)  # waits for a summary, once the answer is sent
-    with suppress(UnknownNameError):  # asked before, and answered
-        return {"text": (await chat.aview_of(f"{question.id}/answer"))["content"]}
-    said = await client.chat.completions.create(model="gpt-4o", messages=await chat.amessages())
-    event = await chat.aadd(said.choices[0].message, id=f"{question.id}/answer")
-    return {"text": event.message["content"]}
+    message = {"role": "user", "content": question.text}
+    asked = await retry.acall(lambda: chat.aadd(message, id=question.id))
+    later = await retry.acall(lambda: take_back(chat, asked, question))
+    if (event := question.answer_in(later)) is not None:
+        return StreamingResponse([line(message=shown(event))], headers=STREAM)
+    if any(event.message["role"] == "assistant" for event in later):
+        raise HTTPException(409, "the conversation went on: branch it")
+    return StreamingResponse(stream(chat, asked, question, await chat.amessages()), headers=STREAM)
+
+
+class Edit(Question):
+    """A question in the place of an earlier one."""
+
+    chat: Name
+    """Of the browser's choice, for the new conversation."""
+    version: int
+    """Of the message that it replaces."""
+
+
+@app.post("/chats/{name}/branch")
+async def branch(edit: Edit, old: KnownChat, user: User) -> StreamingResponse:
+    """Go on in a new conversation, which has what was said before a message."""
+    chat = await new_or_known(edit.chat, user)
+    try:
+        await chat.aview_of(edit.id)  # asked before
+    except errors.UnknownNameError:
+        chat = await old.afork(edit.version - 1, id=chat.id)
+    return await ask(edit, chat)
+
+
+@app.get("/chats")
+async def list_chats(user: User, after: str | None = None) -> dict[str, Any]:
+    """List a user's conversations, 50 at a time."""
+    page = await store.asessions(owner=user, limit=50, after=after)
+    chats = [{**entry.metadata, "name": entry.rpartition("/")[2], "used": entry.used} for entry in page]
+    return {"chats": chats, "next": page.next}
 
 
 @app.get("/chats/{name}")
-async def read(chat: Chat) -> list[dict[str, Any]]:
-    """List everything that was said."""
-    return [event.message async for event in chat.ahistory()]
+async def read(chat: KnownChat) -> list[dict[str, Any]]:
+    """List what was said in a conversation."""
+    return [shown(event) for event in await said(chat)]
 
 
-@app.delete("/chats/{name}", status_code=204)
-async def delete(chat: Chat) -> None:
-    """Delete the conversation."""
-    await chat.adelete()
+@app.patch("/chats/{name}", status_code=204)
+async def rename(chat: KnownChat, title: Annotated[str, Body(embed=True, max_length=200)]) -> None:
+    """Give a conversation a title."""
+    await retry.acall(lambda: chat.alabel(metadata={"title": title}))
 
 
-@app.exception_handler(BudgetExceededError)
-async def too_long(_: Request, error: Exception) -> JSONResponse:
-    """Refuse a message that no request has room for."""
-    return JSONResponse({"error": "the message is too long"}, 413)
+@app.delete("/chats/{name}")
+async def delete(name: Name, user: User) -> dict[str, Any]:
+    """Delete a conversation."""
+    return (await store.adelete(f"{user}/{name}")).to_dict()
 
 
-@app.exception_handler(StoreUnavailableError)
-@app.exception_handler(VersionConflictError)
-async def busy(_: Request, error: Exception) -> JSONResponse:
-    """Let the browser ask again."""
-    return JSONResponse({"error": "ask again, with the same id"}, 503, {"Retry-After": "1"})
+@app.get("/me/export")
+async def export(user: User, after: str | None = None) -> StreamingResponse:
+    """Send everything that is stored of a user, as lines of JSON."""
+    lines = (f"{line}\n" async for line in store.aexport(owner=user, after=after))
+    return StreamingResponse(lines, media_type="application/x-ndjson")
+
+
+@app.delete("/me")
+async def delete_all(user: User) -> dict[str, Any]:
+    """Delete everything that is stored of a user."""
+    return (await store.adelete(owner=user)).to_dict()
+
+
+def status_of(error: errors.ContextError) -> tuple[int, str]:
+    """Say what the browser gets for an error."""
+    match error:
+        case errors.UnknownNameError():
+            return 404, "there is no such conversation"
+        case errors.SessionDeletedError() | errors.SessionExpiredError():
+            return 410, "the conversation was deleted, or has expired"
+        case BudgetExceededError():
+            return 413, "the message is too long"
+        case errors.StoreUnavailableError() | errors.VersionConflictError():
+            return 503, "ask again, with the same id"
+        case errors.ConfigurationError():
+            return 400, "the id has another text, or there is no such version or page"
+        case _:
+            return 500, "the server has an error"
+
+
+@app.exception_handler(errors.ContextError)
+async def refuse(_: Request, error: errors.ContextError) -> JSONResponse:
+    """Answer an error, and note it."""
+    logging.warning("refused", exc_info=error)
+    status, words = status_of(error)
+    return JSONResponse({"detail": words}, status, {"Retry-After": "1"} if status == 503 else None)

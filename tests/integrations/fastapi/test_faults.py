@@ -1,0 +1,189 @@
+"""What stops while the web app of docs/guides/web-app.md answers: workers, the store, a user's time."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests import servers
+from tests.integrations.fastapi.model import HOLD, Model, model
+from tests.integrations.fastapi.service import Browser, lines_of, process, served, store_url
+from trimtab.errors import VersionConflictError
+from trimtab.stores import open_store
+
+
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Give a place on each store."""
+    with store_url(request.param) as made:
+        yield made
+
+
+@pytest.fixture
+def database() -> Iterator[str]:
+    """Give a place in PostgreSQL, for what does not depend on the store."""
+    with store_url("postgres") as made:
+        yield made
+
+
+@pytest.fixture
+def api() -> Iterator[Model]:
+    """Give a model, which was asked nothing that it refuses."""
+    with model() as made:
+        yield made
+    assert made.refusals == []
+
+
+def test_a_conversation_goes_on_in_another_process(database: str, api: Model) -> None:
+    """The worker is restarted in between."""
+    with served(database, api.address) as address:
+        first = Browser(address).ask("I ride a red bicycle.", id="q1")
+    with served(database, api.address) as address:
+        assert Browser(address).ask("What do I ride?", id="q2").status == 200
+    assert api.views[-1] == ["Be brief.", "I ride a red bicycle.", first.text, "What do I ride?"]
+
+
+def test_a_worker_killed_in_an_answer_leaves_the_question(url: str, api: Model) -> None:
+    """Nothing half is stored, and the browser asks again with the same id: the question is there once."""
+    with process(url, api.address) as (address, service):
+        with Browser(address).open(f"Tell me {HOLD}", id="q1") as response:
+            events = lines_of(response)
+            next(events)
+            assert api.holds.wait(30)
+            service.kill()
+            with pytest.raises(httpx.TransportError):
+                list(events)
+        service.wait(30)
+    assert api.client_left.wait(30)
+    api.go.set()
+    with served(url, api.address) as address:
+        ada = Browser(address)
+        assert ada.texts() == [f"Tell me {HOLD}"]
+        said = ada.ask(f"Tell me {HOLD}", id="q1")
+        assert ada.texts() == [f"Tell me {HOLD}", said.text]
+    assert api.views[-1] == ["Be brief.", f"Tell me {HOLD}"]
+
+
+def test_a_worker_that_is_stopped_ends_its_answers_first(database: str, api: Model) -> None:
+    """A deployment: SIGINT, then the model goes on, and the browser has the whole answer."""
+    with process(database, api.address) as (address, service):
+        with Browser(address).open(f"Tell me {HOLD}", id="q1") as response:
+            assert api.holds.wait(30)
+            service.terminate()
+            api.go.set()
+            *_, last = lines_of(response)
+        service.wait(30)
+    with served(database, api.address) as address:
+        assert Browser(address).read()[-1] == last["message"]
+
+
+def test_workers_take_questions_of_one_conversation_at_once(url: str, api: Model) -> None:
+    """Twelve from four tabs, by two workers: each is answered, and is there once."""
+    with served(url, api.address, workers=2) as address, ThreadPoolExecutor(4) as threads:
+        ada = Browser(address)
+
+        def asked(n: int) -> str:
+            while (said := ada.ask(f"question {n}", id=f"q{n}")).status == 503 or "error" in said.last:
+                pass
+            assert said.status == 200, said.last
+            return said.text
+
+        answers = list(threads.map(asked, range(12)))
+        told = ada.texts()
+    assert sorted(told) == sorted([f"question {n}" for n in range(12)] + answers)
+
+
+def test_tabs_that_ask_anew_take_back_no_question_of_another(url: str, api: Model) -> None:
+    """Half of the tabs have an answer written anew while the others ask: no question is taken back."""
+    with served(url, api.address, workers=2) as address, ThreadPoolExecutor(4) as threads:
+        ada = Browser(address)
+        ada.ask("first", id="q0")
+
+        def anew(n: int) -> int:
+            if n % 2:
+                return ada.ask("first", id="q0", attempt=n + 1).status
+            return ada.ask(f"question {n}", id=f"q{n}").status
+
+        statuses = list(threads.map(anew, range(2, 14)))
+        assert set(statuses) <= {200, 409, 503}
+        told = ada.texts()
+        asked = {f"question {n}" for n, status in enumerate(statuses, 2) if n % 2 == 0 and status == 200}
+    assert asked <= set(told)
+    assert told[0] == "first"
+
+
+def test_what_came_after_it_was_read_is_not_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One tab reads that its answer is the last, another asks, then the first takes back: it is refused."""
+    monkeypatch.setenv("STORE_URL", "memory://")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    program = importlib.import_module("tests.integrations.fastapi.program")
+
+    async def tabs() -> list[str]:
+        one = await program.new_or_known("bicycle", "ada")
+        two = await program.new_or_known("bicycle", "ada")
+        question = program.Question(id="q1", text="One", attempt=2)
+        asked = await one.aadd({"role": "user", "content": "One"}, id="q1")
+        await one.aadd({"role": "assistant", "content": "First"}, id="q1/1/whole/0")
+        assert [event.id for event in await program.said(one)][-1] == "q1/1/whole/0"
+        await two.aadd({"role": "user", "content": "Two"}, id="q2")
+        with pytest.raises(VersionConflictError):
+            await program.take_back(one, asked, question)
+        return [event.id for event in await program.take_back(one, asked, question)]
+
+    assert asyncio.run(tabs()) == ["q1/1/whole/0", "q2"]
+
+
+def test_an_answer_is_stored_though_the_server_restarts_meanwhile(api: Model) -> None:
+    """PostgreSQL is stopped in the middle of the answer, and comes back while the app tries to store it."""
+    server = servers.postgres()
+    assert server.data.exists()
+    with store_url("postgres") as url, served(url, api.address) as address:
+        ada = Browser(address)
+        with ada.open(f"Tell me {HOLD}", id="q1") as response:
+            assert api.holds.wait(30)
+            server.stop()
+            refused = Browser(address, "bob").call("GET", "/chats")
+            api.go.set()
+            server.start()
+            *_, last = lines_of(response)
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+        servers.until(lambda: ada.call("GET", "/chats/bicycle").status_code == 200, "the app")
+        assert ada.read()[-1] == last["message"]
+
+
+def test_a_database_that_is_away_is_told_as_such(api: Model) -> None:
+    """The service starts nevertheless, and the browser may ask again, with the same id."""
+    nobody = f"postgresql://postgres@127.0.0.1:{servers.free_port()}/chats"
+    with served(nobody, api.address) as address:
+        refused = Browser(address).call("POST", "/chats/bicycle", id="q1", text="Hello.")
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+        assert refused.json() == {"detail": "ask again, with the same id"}
+    assert api.bodies == []
+
+
+def test_a_wrong_password_ends_the_service_at_its_start(database: str, api: Model) -> None:
+    """It is not told to each user."""
+    place = urlsplit(database)
+    wrong = place._replace(netloc=f"{place.username}:wrong@{place.hostname}:{place.port}").geturl()
+    with pytest.raises(AssertionError, match="the service has ended"), served(wrong, api.address):
+        pass
+
+
+def test_a_conversation_nobody_uses_ends(database: str, api: Model) -> None:
+    """Ninety days after its newest message `trimtab session expire` removes it; used ones stay."""
+    with served(database, api.address) as address:
+        ada = Browser(address)
+        ada.ask("Hello.", id="q1")
+        [entry] = (store := open_store(database)).sessions(owner="ada")
+        assert entry.ttl == 90 * 86_400
+        assert store.expire(now=time.time() + 89 * 86_400).sessions == 0
+        assert store.expire(now=time.time() + 91 * 86_400).sessions == 1
+        store.close()
+        assert ada.call("GET", "/chats/bicycle").status_code == 404
