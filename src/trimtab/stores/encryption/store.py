@@ -154,8 +154,8 @@ class EncryptedStore(ClosedStore):
         """Remove a session and its key, or all of an owner and theirs; see `Store.delete`.
 
         The key of one session goes first: if this is interrupted, what remains cannot be read. Ask again. Of
-        an owner the sessions go first, since one of them may get another owner meanwhile; the keys of these
-        follow, and `rotate` removes those that an interruption leaves.
+        an owner each session and its key go in one step. Keys in another store, or on a Redis Cluster, follow
+        after all sessions; `rotate` removes those that an interruption leaves in the store of the sessions.
         """
         return run(self._removal(session, owner, incarnation), _answer)
 
@@ -186,7 +186,7 @@ class EncryptedStore(ClosedStore):
         )
 
     def expire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
-        """Remove sessions that have ended, and then their keys; see `Store.expire`."""
+        """Remove sessions that have ended, and their keys; see `Store.expire`."""
         return run(self._order("expire", now=now, limit=limit), _answer)
 
     def close(self) -> None:
@@ -450,14 +450,16 @@ class EncryptedStore(ClosedStore):
         return self._delete(session, incarnation)
 
     def _order(self, method: str, **asked: Any) -> Steps[Receipt]:
-        """Have the store remove many sessions, and then the key records of those that it says are gone."""
+        """Have the store remove many sessions, and then those of their key records that it could not."""
         require_labels(self)
         receipt: Receipt = yield Ask(self._store, method, (), asked)
+        if receipt.sessions:
+            self._records.forget()
         ids, receipt = set(key_ids(receipt.keys)), replace(receipt, keys=())
         if not ids:
             return receipt
         try:
-            why = yield from self._records.remove_all(ids)
+            why = (yield from self._records.remove_all(ids)).not_erased
         except StoreError as error:  # the sessions are gone
             told = "the keys of these sessions remain, and open nothing that is there. If keys and"
             told += " sessions are in one store, rotate removes them a day later, otherwise nothing does"
