@@ -56,6 +56,11 @@ STORES = (
             "record.generation",
         ),
         ("EncryptedStore._append_to", "with suppress(StoreError):", "if True:"),
+        (
+            "EncryptedStore._append_to",
+            "newest is not None and newest.incarnation",
+            "True or newest.incarnation",
+        ),
         ("EncryptedStore._delete", "incarnation if row is None else row.incarnation or None", "incarnation"),
         ("EncryptedStore._search_in", "range(1, record", "range(record.generation, record"),
         ("EncryptedStore._search_in", "if now.generation == record.generation:", "if True:"),

@@ -188,6 +188,31 @@ def test_who_gets_another_owner_meanwhile_keeps_the_key() -> None:
     assert len(_keys(store)) == 2
 
 
+class _Stored(MemoryStore):
+    """Something happens right after an append."""
+
+    after: Any = None
+
+    def append(self, request: AppendRequest, /) -> Any:
+        done = super().append(request)
+        if self.after is not None and request.session == "s":
+            self.after()
+        return done
+
+
+def test_what_was_stored_before_its_session_was_deleted_is_no_conflict() -> None:
+    """Its key went with it, so the writer finds none when it looks again; the receipt counts the event."""
+    inner = _Stored()
+    store, other = encrypted(inner, RING), encrypted(inner, RING)
+    put(store, "s", owner="ada")
+    receipts: list[Receipt] = []
+    inner.after = lambda: receipts.append(other.delete(owner="ada"))
+    put(store, "s", at=1)
+    assert [one.messages for one in receipts] == [2]
+    inner.after = None
+    assert load(store, "s") == []
+
+
 def test_labels_that_were_copied_by_hand_take_no_key() -> None:
     """A key goes with its own session only."""
     store = encrypted(inner := MemoryStore(), RING)

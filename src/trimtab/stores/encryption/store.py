@@ -339,7 +339,13 @@ class EncryptedStore(ClosedStore):
     def _append_to(self, request: AppendRequest, known: _Known) -> Steps[Appended]:
         record = yield from self._records.read(known.key, request.session)
         appended = yield from self._append_with(request, record, known)
-        now = yield from self._records.read(known.key, request.session)
+        try:
+            now = yield from self._records.read(known.key, request.session)
+        except EncryptionKeyError:
+            newest = yield from row_of(self._store, request.session)
+            if newest is not None and newest.incarnation == known.incarnation:
+                raise
+            return appended  # it was stored, and then deleted together with the session and its key
         # It was rotated meanwhile, perhaps before this was stored; or an answer was lost, and that before it.
         if now.generation > (1 if appended.duplicate else record.generation):
             first = min((one.version for one in request.rewrites), default=request.expected_version + 1)
