@@ -35,6 +35,7 @@ LONGEST = (
     "tests/test_cli.py",
     "tests/test_cli_session.py",
     "tests/stores/test_servers_crash.py",
+    "tests/stores/test_order_kills.py",
     "tests/session/test_against_plain.py",
     "tests/test_near_cut.py",
     "tests/test_examples.py",

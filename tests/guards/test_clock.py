@@ -17,6 +17,8 @@ EXPLAINED = {
     "tests/servers.py until": "a real server comes up; the wait ends when it is there",
     "tests/servers.py start": "a killed server's processes end; the wait ends when they have",
     "tests/stores/crash.py _kill_one": "a process is killed at a moment nobody chose; any will do",
+    "tests/stores/order_kills.py _run": "a process is killed at a moment nobody chose; any will do",
+    "tests/stores/orders.py forked": "says how long it took, so that the kills of others fall into that",
     "tests/stores/test_servers.py cancelled": "a call is cancelled at any of its moments; each will do",
     "tests/session/test_drivers.py interrupt": "no event tells that a thread is in line: looked for again",
     "tests/session/test_drivers.py let": "no event tells that a thread is in line: looked for again",

@@ -65,6 +65,11 @@ STORES = (
             "record.generation",
         ),
         ("EncryptedStore._append_to", "with suppress(StoreError):", "if True:"),
+        (
+            "EncryptedStore._append_to",
+            "newest is not None and newest.incarnation",
+            "True or newest.incarnation",
+        ),
         ("EncryptedStore._delete", "incarnation if row is None else row.incarnation or None", "incarnation"),
         ("EncryptedStore._search_in", "range(1, record", "range(record.generation, record"),
         ("EncryptedStore._search_in", "if now.generation == record.generation:", "if True:"),
@@ -74,7 +79,6 @@ STORES = (
     module(
         "stores/encryption/lists.py",
         "stores/test_encryption_owners.py",
-        ("key_ids", " and found[2] == _digest(session)", ""),
         ("check_labels", "if KEY_LABEL in labels.metadata:", "if False:"),
         ("_entries_in", "if one.startswith(PREFIX):", "if False:"),
     ),
@@ -84,8 +88,10 @@ STORES = (
         ("Rotation._rewrite", "if record.is_newer(place_of(row, session))", "if True"),
         ("Rotation.rewrite", "if now.generation == record.generation:", "if True:"),
         ("Rotation._rotate", "erase=False", "erase=True"),
-        ("Rotation._remove_orphans", "if self._records.store is not self._store:", "if False:"),
-        ("Rotation._remove_orphans", "made_at(record) < time.time() - _ORPHAN_SECONDS", "True"),
+        ("Rotation._orphans", "if self._records.store is not self._store:", "if False:"),
+        ("Rotation.run", "if not is_clean:", "if False:"),
+        ("Rotation.run", "if not is_clean:", "if True:"),
+        ("Rotation._orphans", "made_at(record) < time.time() - _ORPHAN_SECONDS", "True"),
         ("Rotation.run", "if newest is None or (yield from", "if True or (yield from"),
     ),
     module(
@@ -466,6 +472,18 @@ STORES = (
         ("_remove", '        "trimtab_indexed",\n', ""),
         ("_remove", "    ask_erasure(connection)", "    pass"),
         ("set_labels", "DELETE FROM trimtab_labels WHERE session = ?", "SELECT ?"),
+    ),
+    module(
+        "stores/sqlite/lists.py",
+        "stores/test_encryption_owners.py",
+        ("_remove", "        names += found\n", ""),
+        ("_remove", "            del records[name]\n", "            pass\n"),
+    ),
+    module(
+        "stores/labels.py",
+        "stores/test_encryption_owners.py",
+        ("key_id", " and value == key_value(session, found[1])", ""),
+        ("key_records", "if id is not None:", "if False:"),
     ),
     module(
         "stores/copy.py",

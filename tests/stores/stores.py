@@ -194,7 +194,7 @@ def redis(_folder: Path) -> Iterator[Place]:
             damage_labels=damage_labels,
             settle=settle,
         )
-        client.flushdb()
+        client.flushdb(asynchronous=True)
 
 
 def encrypted_in(maker: Maker) -> Maker:

@@ -90,6 +90,37 @@ def test_keys_go_with_the_sessions_of_an_order(place: Place) -> None:
         assert contents(load(other, "a0")) == ["heron"]
 
 
+def test_a_key_goes_in_the_same_step_whoever_removes_the_session(place: Place) -> None:
+    """Also without the ring, so that a process that ends right after it leaves no key."""
+    with place.make() as store:  # type: ignore[attr-defined]
+        inner = store.keeps_labels_in
+        for at in range(120):
+            put(store, f"a{at}", owner="ada")
+        put(store, "b", owner="bob", ttl=5.0)
+        put(store, "c", owner="cy")
+        put(store, "d")
+        gone = inner.delete(owner="ada")
+        assert (gone.sessions, gone.messages, gone.keys) == (120, 120, ())
+        gone = inner.expire(now=100.0)
+        assert (gone.sessions, gone.messages, gone.keys) == (1, 1, ())
+        assert len(_keys(store)) == 2
+        assert [contents(load(store, name)) for name in ("c", "d")] == [["heron"], ["heron"]]
+
+
+def test_keys_in_a_store_of_their_own_go_after_the_sessions(place: Place) -> None:
+    """In one order; the store of sessions says which."""
+    with place.make() as made:  # type: ignore[attr-defined]
+        keys = MemoryStore()
+        store = encrypted(made.keeps_labels_in, RING, key_store=keys)
+        for at in range(3):
+            put(store, f"a{at}", owner="ada", ttl=5.0 if at else None)
+        put(store, "b")
+        assert len(keys.sessions()) == 4
+        assert (store.expire(now=100.0).sessions, len(keys.sessions())) == (2, 2)
+        assert (store.delete(owner="ada").sessions, len(keys.sessions())) == (1, 1)
+        assert contents(load(store, "b")) == ["heron"]
+
+
 def test_labels_change_and_the_key_is_still_known(place: Place) -> None:
     """Others are said, and the order after that takes the key along."""
     with place.make() as store:  # type: ignore[attr-defined]
@@ -154,6 +185,31 @@ def test_who_gets_another_owner_meanwhile_keeps_the_key() -> None:
         assert contents(load(one, "moved")) == ["heron", "heron"]
         assert contents(load(one, "anew")) == ["crane"]
     assert len(_keys(store)) == 2
+
+
+class _Stored(MemoryStore):
+    """Something happens right after an append."""
+
+    after: Any = None
+
+    def append(self, request: AppendRequest, /) -> Any:
+        done = super().append(request)
+        if self.after is not None and request.session == "s":
+            self.after()
+        return done
+
+
+def test_what_was_stored_before_its_session_was_deleted_is_no_conflict() -> None:
+    """Its key went with it, so the writer finds none when it looks again; the receipt counts the event."""
+    inner = _Stored()
+    store, other = encrypted(inner, RING), encrypted(inner, RING)
+    put(store, "s", owner="ada")
+    receipts: list[Receipt] = []
+    inner.after = lambda: receipts.append(other.delete(owner="ada"))
+    put(store, "s", at=1)
+    assert [one.messages for one in receipts] == [2]
+    inner.after = None
+    assert load(store, "s") == []
 
 
 def test_labels_that_were_copied_by_hand_take_no_key() -> None:

@@ -19,7 +19,9 @@ import pytest
 import redis
 
 from tests import servers
+from tests.stores.counted import count_requests
 from tests.stores.served import Served, add, contents, event, load
+from tests.stores.writer import KEYS
 from trimtab.errors import (
     ConfigurationError,
     CorruptSessionError,
@@ -28,7 +30,7 @@ from trimtab.errors import (
     VersionConflictError,
 )
 from trimtab.relevance import question_terms
-from trimtab.stores import AppendRequest, Labels, LoadRequest, Receipt, RedisStore, SearchRequest
+from trimtab.stores import AppendRequest, Labels, LoadRequest, Receipt, RedisStore, SearchRequest, encrypted
 from trimtab.testing.hooks import (
     FILL_EVENTS,
     FILL_TERMS,
@@ -708,6 +710,20 @@ def test_expiry_ends_where_members_tell_of_sessions_that_live(on_redis: Served) 
         assert _members(client, "x\0") == []
 
 
+def test_no_member_of_the_list_stays_of_a_key_that_went_with_its_session(on_redis: Served) -> None:
+    """In the same step; what is noted for the next rewrite of the files is taken back with that."""
+    with on_redis.make() as inner, on_redis.server.client() as client:
+        store = encrypted(inner, KEYS)
+        for name, owner in (("a", "ada"), ("b", "bob")):
+            given = Labels(owner=owner, ttl=5.0 if owner == "bob" else None)
+            store.append(AppendRequest(session=name, expected_version=0, events=[event()], labels=given))
+        assert len(client.zrange("trimtab:index", 0, -1)) > 8
+        assert (store.delete(owner="ada").sessions, store.expire(now=100.0).sessions) == (1, 1)
+        assert client.zrange("trimtab:index", 0, -1) == ["ready"]
+        assert client.keys("*:session:*") == []
+        assert client.get("trimtab:removed") is None
+
+
 def test_what_a_server_lost_is_lost_and_what_came_after_is_listed(on_redis: Served) -> None:
     """Also by an open process, which noted long ago how it keeps sessions."""
     with on_redis.make(scrub_on_delete=False) as store, on_redis.server.client() as client:
@@ -810,6 +826,14 @@ def test_a_cluster_keeps_sessions_on_all_its_nodes(cluster: list[servers.RedisSe
         assert (ended.sessions, ended.messages, ended.more) == (1, 1, False)
         assert store.sessions(owner="ada") == ["t2"]
         assert store.delete(owner="ada").sessions == 1
+        safe = encrypted(store, KEYS)  # a session and its key are in two slots
+        for at in range(50):
+            _put(safe, f"e{at}", owner="eve")
+        assert len(store.sessions(prefix="trimtab:key:")) == 50
+        said = count_requests(store)
+        assert safe.delete(owner="eve").sessions == 50
+        assert len(said) <= 6 * 50 + 20, len(said)
+        assert store.sessions(prefix="trimtab:key:") == []
 
     async def awaited() -> list[str]:
         async with RedisStore(cluster[1].url, cluster=True) as store:

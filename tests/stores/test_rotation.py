@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from tests.stores import orders
+from tests.stores.counted import count_requests, rewrites_in
 from tests.stores.crash import FORKS
 from tests.stores.rings import ALL, BOTH, FIRST, NEW, OLD, SECOND, THIRD
 from tests.stores.served import add, contents, event, load
-from tests.stores.stores import Place
-from tests.stores.writer import turn_keys
+from tests.stores.stores import Place, params, placed
+from tests.stores.writer import KEYS, turn_keys
 from trimtab import Session
 from trimtab.errors import EncryptionKeyError, StoreUnavailableError, VersionConflictError
 from trimtab.relevance import question_terms
@@ -100,6 +103,34 @@ def test_every_session_is_rewritten_and_the_old_key_can_go(plain_place: Place) -
         assert encrypted(store, BOTH).rotate() == RotationReceipt(key="two", sessions=2)
         with pytest.raises(EncryptionKeyError, match="no key 'two'"):
             load(encrypted(store, OLD), "a")
+
+
+@pytest.mark.parametrize(
+    "shared_place", params("sqlite-encrypted", "postgres-encrypted", "redis-encrypted"), indirect=True
+)
+def test_keys_of_no_session_go_in_one_order(shared_place: Place) -> None:
+    """However many; the files are written anew once for them and for all that was rotated."""
+    store = orders.open_with(str(shared_place.url), orders.BOTH)
+    assert isinstance(store, EncryptedStore)
+    inner = store.keeps_labels_in
+    with closing(store):
+        _fill(inner, "a", "b", *(f"c{at}" for at in range(120)), events=1, ring=KEYS)
+        gone = [name for name in inner.sessions(prefix="trimtab:key:") if not _is_of(inner, name, "a", "b")]
+        for name in gone:
+            (row,) = load(inner, name)
+            old = replace(row, data={**row.data, "made": 1.0})
+            request = AppendRequest(session=name, expected_version=1, events=(), rewrites=[old], erase=False)
+            inner.append(request)
+        inner.delete_many([f"c{at}" for at in range(120)])  # type: ignore[attr-defined]
+        said = count_requests(store)
+        receipt = store.rotate()
+        assert (receipt.removed, receipt.renewed, receipt.complete) == (120, 2, True)
+        assert len(rewrites_in(said)) == (3 if "postgresql" in str(shared_place.url) else 1)
+        assert sorted(set(inner.sessions()) & {"a", "b", *gone}) == ["a", "b"]
+
+
+def _is_of(inner: Store, record: str, *sessions: str) -> bool:
+    return load(inner, record)[0].data["session"] in sessions
 
 
 def test_a_rotation_that_is_killed_anywhere_goes_on() -> None:

@@ -26,7 +26,7 @@ from trimtab.errors import (
     VersionConflictError,
 )
 from trimtab.relevance import question_terms
-from trimtab.stores import AppendRequest, Retry, SearchRequest, open_store
+from trimtab.stores import AppendRequest, Labels, Receipt, Retry, SearchRequest, open_store
 
 pytestmark = pytest.mark.server
 
@@ -208,6 +208,24 @@ def test_a_deleted_session_leaves_no_byte_in_the_servers_files(served: Served) -
         assert served.files_with(secret) == []
         assert served.files_with(large) == []
         assert contents(load(store, "other")) == [kept]
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_an_expiry_cleans_what_one_before_left(served: Served, awaited: bool) -> None:
+    """One that was killed before it had the files rewritten; the next may find nothing to remove."""
+    secret = "krakynquon"
+
+    async def expire() -> Receipt:
+        async with served.make() as store:
+            return await store.aexpire(now=100.0)  # type: ignore[no-any-return]
+
+    with served.make() as store, served.make(scrub_on_delete=False) as killed:
+        add(store, 0, [event(secret)], labels=Labels(ttl=5.0))
+        assert killed.expire(now=100.0).sessions == 1
+        assert served.files_with(secret)
+        assert killed.expire(now=100.0) == Receipt()
+        assert (asyncio.run(expire()) if awaited else store.expire(now=100.0)) == Receipt()
+        assert served.files_with(secret) == []
 
 
 def test_redacted_text_leaves_no_byte_in_the_servers_files(served: Served) -> None:

@@ -32,7 +32,8 @@ from trimtab.stores import (
     open_store,
 )
 
-KEYS = KeyRing({"first": b"only tests have this key " * 2})
+FIRST = b"only tests have this key " * 2
+KEYS = KeyRing({"first": FIRST})
 """The keys of all encrypted places of the tests."""
 
 WORDS = ("heron", "otter", "river", "天气", "晴朗", "fjord")

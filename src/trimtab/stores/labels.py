@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -19,6 +20,11 @@ MOST_METADATA = 64
 
 KEY_LABEL = "trimtab:key"
 """Metadata in which a store that encrypts keeps which key a session has; it is not counted."""
+
+KEY_PREFIX = "trimtab:key:"
+"""Names of sessions that begin so are taken by key records: what a store that encrypts keeps of a key."""
+
+_KEY_VALUE = re.compile(r"([0-9a-f]{16})\.([0-9a-f]{16})")
 
 _OWNER = "a text of 1 to 512 bytes in UTF-8, without NUL"
 
@@ -263,7 +269,7 @@ class Receipt:
         left: Names of sessions that are still there although they were meant, and why.
         not_erased: Why files may still hold bytes of what is gone; None: they hold none.
         more: Whether there are more to remove: repeat the call.
-        keys: Name and key of each encrypted session that is gone, for the store that encrypts them.
+        keys: Name and key of each encrypted session that is gone and whose key record is in another store.
 
     Example:
         >>> Receipt(sessions=2, messages=9).messages
@@ -283,7 +289,7 @@ class Receipt:
     more: bool = False
     """Whether there are more to remove: repeat the call."""
     keys: Sequence[tuple[str, str]] = field(default=(), repr=False)
-    """Name and key of each encrypted session that is gone, for the store that encrypts them."""
+    """Name and key of each encrypted session that is gone and whose key record is in another store."""
 
     def __add__(self, other: Receipt) -> Receipt:
         """Return both as one."""
@@ -309,7 +315,23 @@ class Receipt:
         }
 
 
-def keys_in(entries: Iterable[SessionEntry], /) -> tuple[tuple[str, str], ...]:
-    """Say which of the sessions that are gone were encrypted, and with which key."""
-    labels = ((str(one), one.labels.metadata.get(KEY_LABEL)) for one in entries)
-    return tuple((name, key) for name, key in labels if isinstance(key, str))
+def key_value(session: str, id: str, /) -> str:
+    """Write which key record a session has, bound to its name."""
+    return f"{id}.{hashlib.blake2b(session.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
+def key_id(session: str, value: object, /) -> str | None:
+    """Read which key record a session has; None for a value that was copied by hand from another session."""
+    found = _KEY_VALUE.fullmatch(value) if isinstance(value, str) else None
+    return found[1] if found is not None and value == key_value(session, found[1]) else None
+
+
+def key_records(entries: Iterable[SessionEntry], /) -> dict[str, tuple[str, str]]:
+    """Name the key records of those sessions that are encrypted; with each what `Receipt.keys` says of it."""
+    found = {}
+    for entry in entries:
+        value = entry.labels.metadata.get(KEY_LABEL)
+        id = key_id(str(entry), value)
+        if id is not None:
+            found[KEY_PREFIX + id] = str(entry), str(value)
+    return found

@@ -13,7 +13,7 @@ from trimtab._shared.steps import run
 from trimtab.relevance.index import Index
 from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.fork import Forked
-from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, check_owner, keys_in, keys_of
+from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, check_owner, key_records, keys_of
 from trimtab.stores.lists import ListRequest, check_one
 from trimtab.stores.newest import Newest, newest_in
 from trimtab.stores.rows import (
@@ -262,7 +262,10 @@ class MemoryStore(Forked, ThreadedStore):
             log = self._logs.pop(name, None)
             if log is not None:
                 self._listed.remove(log.entry(name))
-                receipt += replace(log.receipt(), keys=keys_in([log.entry(name)]))
+                records = key_records([log.entry(name)])
+                gone = self._remove([one for one in records if one in self._logs])  # its key goes with it
+                keys = () if gone.sessions else tuple(records.values())
+                receipt += replace(log.receipt(), keys=keys)
         return receipt
 
     def _list(self, request: ListRequest) -> Sessions:

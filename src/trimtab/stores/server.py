@@ -149,6 +149,7 @@ class _Operations(Protocol):
     def delete_many(self, names: Sequence[str]) -> Steps[Receipt]: ...
     def expire(self, now: float, limit: int) -> Steps[Receipt]: ...
     def list_page(self, request: ListRequest) -> Steps[Sessions]: ...
+    def is_unclean(self) -> Steps[bool]: ...
     def scrub(self) -> Steps[None]: ...
 
 
@@ -257,10 +258,15 @@ class ServedStore(ClosedStore):
         return self._operations.expire(check_time(time.time() if now is None else now), check_limit(limit))
 
     def _remove(self, steps: Steps[Receipt], *, scrubs: bool = False, of_one: bool = False) -> Receipt:
-        """Run an order, and have the files written anew; `scrubs` even if nothing went, as a repeated one."""
+        """Run an order, and have the files written anew; `scrubs` even if nothing went, as a repeated one.
+
+        One that was killed between the two has removed all: the next finds nothing, and has the files to do.
+        """
         receipt = self._connections.run(steps)
-        if not self._scrub_on_delete or not (scrubs or receipt.sessions):
+        if not self._scrub_on_delete:
             return _without_scrub(receipt)
+        if not (scrubs or receipt.sessions or self._connections.run(self._operations.is_unclean())):
+            return receipt
         try:
             self.scrub()
         except ContextError as error:
@@ -332,8 +338,10 @@ class ServedStore(ClosedStore):
     async def _aremove(self, steps: Steps[Receipt], *, scrubs: bool = False, of_one: bool = False) -> Receipt:
         """Run an order, and have the files written anew; see `_remove`."""
         receipt = await self._connections.arun(steps)
-        if not self._scrub_on_delete or not (scrubs or receipt.sessions):
+        if not self._scrub_on_delete:
             return _without_scrub(receipt)
+        if not (scrubs or receipt.sessions or await self._connections.arun(self._operations.is_unclean())):
+            return receipt
         try:
             await self.ascrub()
         except ContextError as error:

@@ -6,34 +6,27 @@ list shows: so an order about many sessions takes their keys along, and reads no
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import starmap
 from typing import Any
 
 from trimtab._shared.steps import Steps, run
 from trimtab.errors import ConfigurationError
 from trimtab.stores.base import Store
 from trimtab.stores.encryption.records import PREFIX, RECORD_TIME, Ask
-from trimtab.stores.labels import KEY_LABEL, Labels, SessionEntry, Sessions
+from trimtab.stores.labels import KEY_LABEL, Labels, SessionEntry, Sessions, key_id, key_value
 from trimtab.stores.lists import ListRequest
 
 _BEHIND = f"{PREFIX}g"
 """Behind the names of all key records, which end with a number in base 16."""
 
-_VALUE = re.compile(r"([0-9a-f]{16})\.([0-9a-f]{16})")
-
-
-def _digest(session: str) -> str:
-    return hashlib.blake2b(session.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
 
 def with_key(labels: Labels, session: str, id: str, /) -> Labels:
     """Add the key record of a session to its labels."""
     check_labels(labels)
-    return replace(labels, metadata={**labels.metadata, KEY_LABEL: f"{id}.{_digest(session)}"})
+    return replace(labels, metadata={**labels.metadata, KEY_LABEL: key_value(session, id)})
 
 
 def check_labels(labels: Labels, /) -> None:
@@ -47,10 +40,7 @@ def check_labels(labels: Labels, /) -> None:
 
 def key_ids(keys: Iterable[tuple[str, str]], /) -> Iterator[str]:
     """Read the ids of key records; not those of labels that were copied by hand from another session."""
-    for session, value in keys:
-        found = _VALUE.fullmatch(value)
-        if found is not None and found[2] == _digest(session):
-            yield found[1]
+    return filter(None, starmap(key_id, keys))
 
 
 def list_page(store: Store, request: ListRequest, /) -> Steps[Sessions]:

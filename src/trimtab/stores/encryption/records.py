@@ -37,12 +37,11 @@ from trimtab.stores.encryption.cipher import (
     unreadable,
 )
 from trimtab.stores.encryption.keys import SECRET_BYTES, Keys, as_bytes
-from trimtab.stores.labels import Receipt
+from trimtab.stores.labels import KEY_PREFIX, Receipt
 from trimtab.stores.lists import ManyDeleter
 from trimtab.stores.newest import read_newest
 
-PREFIX = "trimtab:key:"
-"""Names of sessions that begin so are taken by key records."""
+PREFIX = KEY_PREFIX
 
 RECORD_TIME = 1e11
 """The time of their events: behind all sessions in a list by use. When they were made is in their data."""
@@ -262,17 +261,19 @@ class KeyRecords:
             self._forget(id)
             yield Ask(self.store, "delete", (PREFIX + id,))
 
-    def remove_all(self, ids: Collection[str], /) -> Steps[str | None]:
-        """Remove the records of sessions that are gone; say why files may still hold any, if they may."""
+    def forget(self) -> None:
+        """Forget all unwrapped secrets, as those of many sessions that are gone are among them."""
+        self._known.clear()
+
+    def remove_all(self, ids: Collection[str], /) -> Steps[Receipt]:
+        """Remove the records of sessions that are gone; the receipt counts these."""
         names = [PREFIX + id for id in ids]
-        for known in [one for one in list(self._known) if one.id in ids]:
-            self._known.pop(known, None)
         if isinstance(self.store, ManyDeleter):
             receipt: Receipt = yield Ask(self.store, "delete_many", (names,))
-            return receipt.not_erased
+            return receipt
         for name in names:
             yield Ask(self.store, "delete", (name,))
-        return None
+        return Receipt(sessions=len(names))
 
     def clean(self, *more: Store) -> Steps[None]:
         """Clean the files of the store of keys, and of others, of all that was rewritten."""

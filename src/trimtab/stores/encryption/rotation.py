@@ -90,9 +90,10 @@ class Rotation:
                     left[name] = str(error)
                 continue
             renewed, events = renewed + is_new, events + rewritten
-        removed = yield from self._remove_orphans(listed)
-        # Always: a call before may have been killed between its last session and this.
-        yield from self._records.clean(self._store)
+        orphans = yield from self._orphans(listed)
+        removed, is_clean = yield from self._remove(orphans)
+        if not is_clean:  # also if nothing was done: a call before may have been killed before this
+            yield from self._records.clean(self._store)
         return RotationReceipt(
             key=self._records.keys.current,
             sessions=looked,
@@ -192,14 +193,14 @@ class Rotation:
             made.append(new.seal(old.unseal(row)))
         return made
 
-    def _remove_orphans(self, listed: Iterable[str]) -> Steps[int]:
-        """Remove the keys of sessions that were never begun, or not deleted by this store.
+    def _orphans(self, listed: Iterable[str]) -> Steps[set[str]]:
+        """Find the keys of sessions that were never begun, or not deleted by this store.
 
-        A store of keys of its own may be that of other stores, too: nothing is removed there.
+        A store of keys of its own may be that of other stores, too: nothing is found there.
         """
-        removed = 0
+        orphans: set[str] = set()
         if self._records.store is not self._store:
-            return removed
+            return orphans
         for name in listed:
             id = name.removeprefix(PREFIX)
             if id == name or id in self._seen:
@@ -209,9 +210,17 @@ class Rotation:
                 if record is not None and made_at(record) < time.time() - _ORPHAN_SECONDS:
                     session = str(record.data.get("session", ""))
                     if session and not (yield from self._has_key(session, id)):
-                        yield from self._records.remove(id, session)
-                        removed += 1
-        return removed
+                        orphans.add(id)
+        return orphans
+
+    def _remove(self, orphans: set[str]) -> Steps[tuple[int, bool]]:
+        """Remove keys in one order; say how many, and whether that cleaned the files."""
+        if orphans:
+            with suppress(StoreError):  # what remains is removed by the next rotation
+                receipt = yield from self._records.remove_all(orphans)
+                # where another process was faster, nothing was cleaned
+                return receipt.sessions, receipt.sessions > 0 and receipt.not_erased is None
+        return 0, False
 
     def _has_key(self, session: str, id: str) -> Steps[bool]:
         """Tell whether a session is there whose first or last event says that it has a key."""

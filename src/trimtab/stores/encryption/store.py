@@ -169,8 +169,8 @@ class EncryptedStore(ClosedStore):
         """Remove a session and its key, or all of an owner and theirs; see `Store.delete`.
 
         The key of one session goes first: if this is interrupted, what remains cannot be read. Ask again. Of
-        an owner the sessions go first, since one of them may get another owner meanwhile; the keys of these
-        follow, and `rotate` removes those that an interruption leaves.
+        an owner each session and its key go in one step. Keys in another store, or on a Redis Cluster, follow
+        after all sessions; `rotate` removes those that an interruption leaves in the store of the sessions.
         """
         return run(self._removal(session, owner, incarnation), _answer)
 
@@ -201,7 +201,7 @@ class EncryptedStore(ClosedStore):
         )
 
     def expire(self, *, now: float | None = None, limit: int = EXPIRE_LIMIT) -> Receipt:
-        """Remove sessions that have ended, and then their keys; see `Store.expire`."""
+        """Remove sessions that have ended, and their keys; see `Store.expire`."""
         return run(self._order("expire", now=now, limit=limit), _answer)
 
     def close(self) -> None:
@@ -358,7 +358,13 @@ class EncryptedStore(ClosedStore):
     def _append_to(self, request: AppendRequest, known: _Known) -> Steps[Appended]:
         record = yield from self._records.read(known.key, request.session)
         appended = yield from self._append_with(request, record, known)
-        now = yield from self._records.read(known.key, request.session)
+        try:
+            now = yield from self._records.read(known.key, request.session)
+        except EncryptionKeyError:
+            newest = yield from row_of(self._store, request.session)
+            if newest is not None and newest.incarnation == known.incarnation:
+                raise
+            return appended  # it was stored, and then deleted together with the session and its key
         # It was rotated meanwhile, perhaps before this was stored; or an answer was lost, and that before it.
         if now.generation > (1 if appended.duplicate else record.generation):
             first = min((one.version for one in request.rewrites), default=request.expected_version + 1)
@@ -491,14 +497,16 @@ class EncryptedStore(ClosedStore):
         return self._delete(session, incarnation)
 
     def _order(self, method: str, **asked: Any) -> Steps[Receipt]:
-        """Have the store remove many sessions, and then the key records of those that it says are gone."""
+        """Have the store remove many sessions, and then those of their key records that it could not."""
         require_labels(self)
         receipt: Receipt = yield Ask(self._store, method, (), asked)
+        if receipt.sessions:
+            self._records.forget()
         ids, receipt = set(key_ids(receipt.keys)), replace(receipt, keys=())
         if not ids:
             return receipt
         try:
-            why = yield from self._records.remove_all(ids)
+            why = (yield from self._records.remove_all(ids)).not_erased
         except StoreError as error:  # the sessions are gone
             told = "the keys of these sessions remain, and open nothing that is there. If keys and"
             told += " sessions are in one store, rotate removes them a day later, otherwise nothing does"

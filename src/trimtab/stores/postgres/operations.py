@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from trimtab._shared.steps import Pause, Steps, relay
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
 from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadRequest, SearchRequest
-from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_in, keys_of
+from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, key_records, keys_of
 from trimtab.stores.lists import (
     BATCH_EVENTS,
     BATCH_SESSIONS,
@@ -511,21 +511,35 @@ class Operations:
         yield Execute("COMMIT")
         return receipt
 
-    def _remove(self, keys: list[int]) -> Steps[Receipt]:
-        """Remove the rows of sessions that are locked: a statement for each table, however many there are."""
+    def _remove(self, keys: list[int], entries: Iterable[SessionEntry] = ()) -> Steps[Receipt]:
+        """Remove the rows of sessions that are locked: a statement for each table, however many there are.
+
+        Args:
+            keys: Numbers of the sessions.
+            entries: What the list says of them: their key records go in the same step.
+        """
         if not keys:
             return Receipt()
+        records, rows = key_records(entries), []
+        if records:  # locked after the sessions, by everybody
+            named = f"{self._tables.sessions} WHERE name = ANY(%s)"
+            sql = f"SELECT key, name FROM {named} ORDER BY key FOR UPDATE"
+            rows = yield Execute(sql, ([*records],))
+        both = keys + [key for key, _ in rows]
         sql = f"""
             WITH gone AS (
                 DELETE FROM {self._tables.events} WHERE session = ANY(%s)
-                RETURNING kind, octet_length(body) AS size
+                RETURNING kind, octet_length(body) AS size, session = ANY(%s) AS counts
             )
-            SELECT count(*) FILTER (WHERE kind = 'message'), coalesce(sum(size), 0)::bigint FROM gone"""
-        ((messages, size),) = yield Execute(sql, (keys,))
-        yield Execute(f"DELETE FROM {self._tables.terms} WHERE session = ANY(%s)", (keys,))
-        yield Execute(f"DELETE FROM {self._tables.sessions} WHERE key = ANY(%s)", (keys,))
+            SELECT count(*) FILTER (WHERE kind = 'message'), coalesce(sum(size), 0)::bigint
+            FROM gone WHERE counts"""
+        ((messages, size),) = yield Execute(sql, (both, keys))
+        yield Execute(f"DELETE FROM {self._tables.terms} WHERE session = ANY(%s)", (both,))
+        yield Execute(f"DELETE FROM {self._tables.sessions} WHERE key = ANY(%s)", (both,))
         yield Execute(f"UPDATE {self._tables.scrubbing} SET wanted = wanted + 1")
-        return Receipt(sessions=len(keys), messages=messages, bytes=size)
+        for _, name in rows:
+            del records[name]
+        return Receipt(sessions=len(keys), messages=messages, bytes=size, keys=tuple(records.values()))
 
     def delete_owned(self, owner: str) -> Steps[Receipt]:
         """Remove the rows of all sessions of an owner."""
@@ -544,9 +558,9 @@ class Operations:
         rows = yield Execute(sql, (batch.names,))
         now = {name: (str(key), owner) for key, name, owner in rows}
         gone = batch.meant(now)
-        receipt = yield from self._remove([key for key, name, _ in rows if name in gone])
+        receipt = yield from self._remove([key for key, name, _ in rows if name in gone], gone)
         yield Execute("COMMIT")
-        return replace(receipt, left=left_by(batch, gone, now), keys=keys_in(gone))
+        return replace(receipt, left=left_by(batch, gone, now))
 
     def expire(self, now: float, limit: int) -> Steps[Receipt]:
         """Remove sessions whose time is over, batch by batch, without those that another process is at."""
@@ -583,9 +597,9 @@ class Operations:
             elif not over or events + version <= BATCH_EVENTS:
                 over[key] = entry_of(*row)
                 events += version
-        receipt = yield from self._remove([*over])
+        receipt = yield from self._remove([*over], over.values())
         yield Execute("COMMIT")
-        return replace(receipt, more=receipt.sessions + relisted > 0, keys=keys_in(over.values()))
+        return replace(receipt, more=receipt.sessions + relisted > 0)
 
     def list_page(self, request: ListRequest) -> Steps[Sessions]:
         """List sessions: one statement."""
@@ -601,6 +615,10 @@ class Operations:
             WHERE {where} ORDER BY {request.order("name")} LIMIT %s"""
         rows = yield Execute(sql, (*values, request.asked))
         return request.page([entry_of(*row) for row in rows])
+
+    def is_unclean(self) -> Steps[bool]:
+        """Tell whether anything was removed since the tables were rewritten."""
+        return bool((yield Execute(f"SELECT 1 FROM {self._tables.scrubbing} WHERE wanted > 0")))
 
     def scrub(self) -> Steps[None]:
         """Rewrite the tables, whatever others want meanwhile, if anything was removed since the last time."""

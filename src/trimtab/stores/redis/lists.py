@@ -29,7 +29,7 @@ from typing import Any
 
 from trimtab._shared.steps import Steps
 from trimtab.stores.base import AppendRequest
-from trimtab.stores.labels import Receipt, SessionEntry, Sessions, keys_in, keys_of
+from trimtab.stores.labels import Receipt, SessionEntry, Sessions, key_records, keys_of
 from trimtab.stores.lists import (
     BATCH_SESSIONS,
     DamagedEntry,
@@ -90,8 +90,8 @@ local function change_list(old, new)
   end
   return {leave, come}
 end
-local function places_of(name)
-  local was = redis.call('HMGET', KEYS[1], 'u', 'g', 'k')
+local function places_of(name, at)
+  local was = redis.call('HMGET', at or KEYS[1], 'u', 'g', 'k')
   return was[1] and places(name, was[1], was[2] or '', was[3] or '') or {}, was[2] or '', was[3] or ''
 end
 local function list(name, used, labels, groups, ttl, also)
@@ -185,17 +185,31 @@ while at < last do
   bytes = bytes + math.max(0, string.len(row) - string.len(head) - 1)
 end
 if at < version then return {'counted', false, at, messages, bytes} end
-local told = redis.call('HGET', key, 'o') or ''
+local told, record = redis.call('HGET', key, 'o') or '', 0
 redis.call('UNLINK', key)
-return {'gone', change_list(old, {}), at, messages, bytes, told}
+if KEYS[3] then redis.call('SET', KEYS[3], incarnation) end
+if KEYS[4] and string.find(told, string.sub(ARGV[8], -16), 1, true) then
+  for _, place in ipairs((places_of(ARGV[8], KEYS[4]))) do old[#old + 1] = place end
+  record = redis.call('UNLINK', KEYS[4])
+end
+return {'gone', change_list(old, {}), at, messages, bytes, told, record}
 """
 )
 """Remove a session, unless it is another one than was meant or it was used; or count, if it is long.
 
 ARGV: its name; the incarnation, owner and time that are meant, '' for any; up to which event they are
 counted; how many are counted at once; the member of the list that told of it, which leaves the list unless
-it is right. What went, how many messages and bytes were counted, and the labels of what is gone.
+it is right; its key record. What went, how many messages and bytes were counted, the labels of what is gone,
+and whether its key record went with it. On one server KEYS names also what tells that files are to be written
+anew, and the key record: this is one of the store's own session keys, whose name is known before.
 """
+
+_NOTE_CLEAN = Script.of(
+    """
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('UNLINK', KEYS[1]) end
+"""
+)
+"""Note that the files hold nothing of what was removed, up to a removal. ARGV: that removal."""
 
 
 class Listing:
@@ -207,6 +221,7 @@ class Listing:
         self._cluster = cluster
         self._index = f"{prefix}:index"
         self._older = f"{prefix}:older"
+        self._removed = f"{prefix}:removed"
         self._has_looked = False
 
     def key(self, session: str) -> str:
@@ -240,6 +255,14 @@ class Listing:
     def note_older(self) -> Steps[None]:
         """Note that processes of an older trimtab may go on for a while: what they begin they do not list."""
         yield Command(("SET", self._older, 1, "EX", OLDER_SECONDS))
+
+    def last_removal(self) -> Steps[Any]:
+        """Return what was removed last since files were written anew; None: nothing was, or on a cluster."""
+        return (yield Command(("GET", self._removed)))
+
+    def note_clean(self, last: Any) -> Steps[None]:
+        """Note that the files hold nothing of what was removed, unless more was since then."""
+        yield from _NOTE_CLEAN.run(self._redis, (self._removed,), (last,))
 
     def catch_up(self, changed: Any) -> Steps[None]:
         """Change the list where the script might not; there `changed` is what leaves and what comes."""
@@ -356,7 +379,9 @@ class Listing:
         receipt, now = Receipt(), dict[str, tuple[str, str | None]]()
         for entry in batch.entries:
             name, meant = str(entry), entry.incarnation
-            outcome, one = yield from self._remove(name, incarnation=meant, owner=batch.owner or "")
+            outcome, one = yield from self._remove(
+                name, incarnation=meant, owner=batch.owner or "", record=_record_of(entry)
+            )
             receipt += one
             if outcome == "moved":
                 now[name] = meant, None
@@ -371,8 +396,13 @@ class Listing:
         while more and receipt.sessions < limit:
             asked = min(PAGE_SESSIONS, limit - receipt.sessions)
             members = yield from self._members(low, high, asked)
-            for member in members:
-                outcome, one = yield from self._remove(_name_in(member), now=repr(now), member=member)
+            names = [_name_in(member) for member in members]
+            # on a cluster a key record is removed by itself, and nothing need be known before
+            told = [None] * len(names) if self._cluster else (yield from self._entries(names))
+            for member, name, entry in zip(members, names, told, strict=True):
+                outcome, one = yield from self._remove(
+                    name, now=repr(now), member=member, record=_record_of(entry)
+                )
                 receipt += one
                 if outcome == "none":  # another process was faster, or an older trimtab deleted it
                     yield Command(("ZREM", self._index, member))
@@ -383,13 +413,23 @@ class Listing:
         return replace(receipt, more=more)
 
     def _remove(
-        self, name: str, *, incarnation: str = "", owner: str = "", now: str = "", member: bytes = b""
+        self,
+        name: str,
+        *,
+        incarnation: str = "",
+        owner: str = "",
+        now: str = "",
+        member: bytes = b"",
+        record: str = "",
     ) -> Steps[tuple[str, Receipt]]:
         """Remove a session: "gone", "none", "moved", "used", or the incarnation of another one."""
         at = messages = size = 0
+        keys = self.keys_with(self.key(name))
+        if not self._cluster:
+            keys = (*keys, self._removed, *([self.key(record)] if record else []))
         while True:
-            words = (name, incarnation, owner, now, at, COUNT_EVENTS, member)
-            answer = yield from _REMOVE.run(self._redis, self.keys_with(self.key(name)), words)
+            words = (name, incarnation, owner, now, at, COUNT_EVENTS, member, record)
+            answer = yield from _REMOVE.run(self._redis, keys, words)
             outcome, *told = answer
             if outcome == b"other":
                 return text_of(told[0]), Receipt()
@@ -401,8 +441,8 @@ class Listing:
             at, messages, size = told[1], messages + told[2], size + told[3]
             if outcome == b"gone":
                 entry = _entry(name, (at, b"", 0, told[4] or None, None))
-                keys = keys_in([] if entry is None else [entry])
-                return "gone", Receipt(sessions=1, messages=messages, bytes=size, keys=keys)
+                left = () if told[5] or entry is None else tuple(key_records([entry]).values())
+                return "gone", Receipt(sessions=1, messages=messages, bytes=size, keys=left)
 
 
 def _bounds(request: ListRequest) -> tuple[bytes, bytes]:
@@ -440,6 +480,10 @@ def _is_at(member: bytes, used: float) -> bool:
 
 def _name_in(member: bytes) -> str:
     return text_of(member.rpartition(b"\0")[2])
+
+
+def _record_of(entry: SessionEntry | None) -> str:
+    return next(iter(key_records([] if entry is None else [entry])), "")
 
 
 def _entry(name: str, row: Sequence[Any]) -> SessionEntry | None:

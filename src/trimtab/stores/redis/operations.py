@@ -569,8 +569,18 @@ class Operations:
         check_session_name(session)
         return (yield from self._listing.delete(session, incarnation))
 
+    def is_unclean(self) -> Steps[bool]:
+        """Tell whether anything was removed since the files were written anew; not of a cluster."""
+        return (yield from self._listing.last_removal()) is not None
+
     def scrub(self) -> Steps[None]:
         """Have the server write the files anew that it keeps data in, and wait until it has."""
+        last = yield from self._listing.last_removal()
+        yield from self._write_anew()
+        if last is not None:
+            yield from self._listing.note_clean(last)
+
+    def _write_anew(self) -> Steps[None]:
         states = yield Command(("INFO", "persistence"), everywhere=True)
         if any(state["aof_enabled"] for state in states):
             yield from self._rewritten("BGREWRITEAOF", "aof_last_bgrewrite_status")

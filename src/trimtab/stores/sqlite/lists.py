@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import starmap
 from typing import Any
 
-from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, keys_in, keys_of
+from trimtab.stores.labels import Labels, Receipt, SessionEntry, Sessions, key_records, keys_of
 from trimtab.stores.lists import BATCH_SESSIONS, ListRequest, Removal, batches, entry_of, left_by
 from trimtab.stores.sqlite.rows import COLUMNS, ask_erasure
 
@@ -88,9 +88,17 @@ def remove_ended(connection: sqlite3.Connection, /, *, now: float, limit: int) -
 
 def _remove(connection: sqlite3.Connection, entries: Sequence[SessionEntry]) -> Receipt:
     names = [str(one) for one in entries]
-    where = f"session IN ({', '.join('?' * len(names))})"
+    where = _among(names)
     count = "SELECT total(kind = 'message'), total(length(body)) FROM trimtab_events WHERE"
     messages, size = connection.execute(f"{count} {where}", names).fetchone()
+    sessions, records = len(names), key_records(entries)
+    if records:  # in the same step: no key stays of a session that is gone
+        sql = f"SELECT session FROM trimtab_listed WHERE {_among([*records])}"
+        found = [name for (name,) in connection.execute(sql, [*records])]
+        names += found
+        where = _among(names)
+        for name in found:
+            del records[name]
     numbers = f"SELECT number FROM trimtab_indexed WHERE {where}"
     connection.execute(f"DELETE FROM trimtab_terms WHERE number IN ({numbers})", names)
     # the list before the sessions: its trigger has then nothing to do for each of them
@@ -103,4 +111,9 @@ def _remove(connection: sqlite3.Connection, entries: Sequence[SessionEntry]) -> 
     ):
         connection.execute(f"DELETE FROM {table} WHERE {where}", names)
     ask_erasure(connection)
-    return Receipt(sessions=len(names), messages=int(messages), bytes=int(size), keys=keys_in(entries))
+    keys = tuple(records.values())
+    return Receipt(sessions=sessions, messages=int(messages), bytes=int(size), keys=keys)
+
+
+def _among(names: Sequence[str]) -> str:
+    return f"session IN ({', '.join('?' * len(names))})"
