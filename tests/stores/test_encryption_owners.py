@@ -111,7 +111,7 @@ def test_keys_in_a_store_of_their_own_go_after_the_sessions(place: Place) -> Non
     """In one order; the store of sessions says which."""
     with place.make() as made:  # type: ignore[attr-defined]
         keys = MemoryStore()
-        store = encrypted(made.keeps_labels_in, RING, key_store=keys)
+        store = encrypted(made.keeps_labels_in, OLD, key_store=keys)
         for at in range(3):
             put(store, f"a{at}", owner="ada", ttl=5.0 if at else None)
         put(store, "b")
@@ -202,7 +202,7 @@ class _Stored(MemoryStore):
 def test_what_was_stored_before_its_session_was_deleted_is_no_conflict() -> None:
     """Its key went with it, so the writer finds none when it looks again; the receipt counts the event."""
     inner = _Stored()
-    store, other = encrypted(inner, RING), encrypted(inner, RING)
+    store, other = encrypted(inner, OLD), encrypted(inner, OLD)
     put(store, "s", owner="ada")
     receipts: list[Receipt] = []
     inner.after = lambda: receipts.append(other.delete(owner="ada"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from itertools import cycle
@@ -17,7 +17,7 @@ from tests.stores.counted import count_requests, rewrites_in
 from tests.stores.crash import FORKS
 from tests.stores.rings import ALL, BOTH, FIRST, NEW, OLD, SECOND, THIRD
 from tests.stores.served import add, contents, event, load
-from tests.stores.stores import Place, params, placed
+from tests.stores.stores import Place, params
 from tests.stores.writer import KEYS, turn_keys
 from trimtab import Session
 from trimtab.errors import EncryptionKeyError, StoreUnavailableError, VersionConflictError
