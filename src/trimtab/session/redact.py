@@ -296,15 +296,19 @@ def _to_be_made_again(
 ) -> AbstractSet[int]:
     """Say which summaries are taken back: those in force that repeat a message, up to the newest.
 
-    Not where they are many: then they are mended. Where nothing remains of the newest, it is made again with
-    a few before it.
+    Not where they are many, or where what they cover was pruned: then they are mended. Where nothing remains
+    of the newest, it is made again with a few before it.
     """
     chain, version = list[int](), state.summary
     while version in summaries:
         chain.append(version)
         version = summaries[version].data["previous"]
     chain.append(state.anchor_summary)  # all others were written beside it
-    again = chain if chain[-1] in repeating else list(takewhile(repeating.__contains__, chain))
+    if any(version <= state.oldest for version in chain if version in repeating):
+        chain = list(takewhile(lambda version: version > state.oldest, chain))
+        again = list(takewhile(repeating.__contains__, chain))
+    else:
+        again = chain if chain[-1] in repeating else list(takewhile(repeating.__contains__, chain))
     if len(again) > MOST_AGAIN:
         again = chain[:MOST_AGAIN] if says_nothing(repeating.get(chain[0], "kept")) else []
     return frozenset(again)

@@ -31,7 +31,17 @@ from trimtab.session.core import Core, ViewGiven, ViewShown, id_of
 from trimtab.session.effects import FitContext, Steps
 from trimtab.session.facts import read_facts, recount_facts
 from trimtab.session.in_context import NO_ROOM, request_of, written_in_output
-from trimtab.session.log import Pages, event_at, events_at, read_working_set, recount, state_of
+from trimtab.session.log import (
+    Pages,
+    PagesBetween,
+    event_at,
+    events_at,
+    read_working_set,
+    recount,
+    recount_waiting,
+    runs_near,
+    state_of,
+)
 from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.options import Options, session_budget
 from trimtab.session.plain import copy_plain
@@ -754,7 +764,11 @@ def working_set_at(core: Core, version: int) -> Steps[WorkingSet]:
     if version == 0:
         state = State(budget_tokens=working_set.state.budget_tokens)
         return WorkingSet.begin(working_set.reader, state, version=0)
-    state = state_of((yield from event_at(core.session, version)), core.session)
+    whole = working_set.state.whole
+    then = state_of((yield from event_at(core.session, version)), core.session)
+    state = then.reaching_to(whole)
+    if state.live != then.live:
+        state = yield from recount_waiting(core.session, state, reader=working_set.reader)
     known = yield from core.known_options(state.options)
     options = core.options_of(known)
     if options.context is not None:
@@ -823,13 +837,22 @@ def diff_views(core: Core, a: int, b: int) -> Steps[ViewDiff]:
     )
 
 
-def log_pages(core: Core, after: int, before: int | None) -> Steps[Pages]:
-    """Read the log from its beginning."""
+def log_pages(core: Core, after: int, before: int | None) -> Steps[Pages | PagesBetween]:
+    """Read the log from its beginning, without what was pruned."""
     working_set = yield from core.ready()
     after = check_whole("after", after, least=0)
     before = None if before is None else check_whole("before", before, least=0)
     stop = working_set.version + 1 if before is None else min(before, working_set.version + 1)
-    return Pages(core.session, after=after, before=stop, newest_first=False)
+    state = working_set.state
+    if after >= state.whole - 1:
+        return Pages(core.session, after=after, before=stop, newest_first=False)
+    older = [(1, state.whole - 1)]
+    if state.pruned:
+        kept = (yield from event_at(core.session, state.pruned, "pruning")).data["kept"]
+        older = list(runs_near([version for first, last in kept for version in range(first, last + 1)]))
+    spans = [*older, (state.whole, stop - 1)]
+    within = [(max(first, after + 1), min(last, stop - 1)) for first, last in spans]
+    return PagesBetween(core.session, [(first, last) for first, last in within if first <= last])
 
 
 def message_whole(core: Core, event: Event | str) -> Steps[Dict]:

@@ -15,7 +15,6 @@ from trimtab.errors import ConfigurationError, CorruptSessionError, SessionDelet
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest
 from trimtab.stores.labels import is_text
 
-
 PRUNED = "pruned"
 """The kind of an event of which only its place is left: version, id and time; it stays so."""
 

@@ -597,9 +597,11 @@ def _check_growth(check: _Check, session: str, before: int) -> None:
         check.search(session, gone, [])
         check.search(session, word, [before + _APART])
     check.search(session, "heron", [version, before + 2 * _APART, before + 3 * _APART])
-    gone = [replace(stored, kind="pruned", data={}, state={}) for stored in check.load(session)[:version]]
-    gone = [event for event in gone if event.version in (before + _APART, version)]
-    check.store.append(append_request(session, version + 1, [], rewrites=gone))
+    pruned = [
+        replace(check.load(session)[at - 1], kind="pruned", data={}, state={})
+        for at in (before + _APART, version)
+    ]
+    check.store.append(append_request(session, version + 1, [], rewrites=pruned))
     check.search(session, "twice", [])
     check.search(session, "late", [])
     check.search(session, "heron", [before + 2 * _APART, before + 3 * _APART])

@@ -182,9 +182,9 @@ return {'added', version + added, incarnation, index, used ~= '' and list(name, 
 
 ARGV: expected version, events, rewrites; the incarnation that is meant (none: '') and one for a session that
 begins; version, incarnation and last rewrite that the rewritten rows were read at; id and row of each event;
-version, head and row of each rewrite (the head of the row it replaces), how many texts more that makes and how many characters; "+" or "-",
-version, term, span and posting of each term that a rewrite adds or removes, of what it removes the first two
-bytes; and last the five of `Listing.words`.
+version of each rewrite, head of the row it replaces, its row, how many texts more that makes and how many
+characters; "+" or "-", version, term, span and posting of each term that a rewrite adds or removes, of what
+it removes the first two bytes; and last the five of `Listing.words`.
 """
 
 LOAD = Script.of(
@@ -377,8 +377,8 @@ class Operations:
         for row in rewrites:
             # What is pruned takes the place of an event of any kind, and nothing takes its own.
             kind = stored.get(row.version, row.kind) if row.kind == PRUNED else row.kind
-            head = _head(row._replace(kind=kind))
-            words += (row.version, head, _pack(row), *grown.get(row.version, (0, 0)))
+            begins = _head(row._replace(kind=kind))
+            words += (row.version, begins, _pack(row), *grown.get(row.version, (0, 0)))
         words += (*terms, *self._listing.words(request))
         if not self._is_marked:  # it is noted before the first session is written
             yield from self._mark()
