@@ -554,8 +554,8 @@ class Core:
         if newest and newest[0].version != known:
             self.working_set = None
             raise VersionConflictError(
-                f"session {self.session!r} was pruned since it was read, and is at version"
-                f" {newest[0].version} now: nothing was changed. Repeat the call",
+                f"session {self.session!r} was pruned since this object read it at version {known}, and"
+                f" is at version {newest[0].version} now: nothing was changed. Repeat the call",
                 session=self.session,
                 expected_version=known,
                 actual_version=newest[0].version,

@@ -135,6 +135,8 @@ class PruneOrder:
     """The event that says so; None: it is not written yet."""
     at: int = 0
     """Version of the session, as far as this order knows."""
+    oldest: int = 0
+    """The oldest version that can be shown."""
     size: int = FIRST_EVENTS
     """Events of the next page."""
     counted: int = 0
@@ -174,7 +176,7 @@ class PruneOrder:
         """Say what was done."""
         plan, said = self.plan, self.said
         if plan is None or said is None:
-            return Pruning(kept=self.at)
+            return Pruning(kept=self.at, oldest=self.oldest)
         return Pruning(
             version=said.version,
             events=self.events,
@@ -291,7 +293,7 @@ def _begin_at(core: Core, working_set: WorkingSet, order: PruneOrder) -> Steps[b
         order.begun(last)
         return not is_done
     if not rewrites:
-        order.at = working_set.version
+        order.at, order.oldest = working_set.version - state.whole + 1, state.oldest
         return False
     version, before = core.next_version(working_set), state.live
     made = state.with_pruning(whole=plan.before, oldest=plan.oldest, pruned=version)
@@ -497,7 +499,7 @@ def plan_for(core: Core, working_set: WorkingSet, keep: int) -> Steps[Plan]:
     state, session = working_set.state, core.session
     stand = yield from _oldest_stand(core, working_set, keep)
     needs = _Needs(stand)
-    yield from _read_states(core, working_set, needs, stand, working_set.version, before=stand)
+    yield from _read_states(core, working_set, needs, stand, working_set.version, before=stand + 1)
     whole = yield from _first_whole(core, working_set, needs)
     if whole <= 1:
         return Plan(1, 0, [], [])
@@ -559,9 +561,9 @@ def _read_states(
 
 def _first_whole(core: Core, working_set: WorkingSet, needs: _Needs) -> Steps[int]:
     """Say from which version on everything stays: what is recent, in view, or waits for who will read it."""
-    whole = min(needs.stand, needs.live)
+    whole = min(needs.stand + 1, needs.live)
     if not _has(core, "summarizer"):
-        whole = min(needs.stand, needs.cut, (yield from _first_waiting(core, working_set, needs)))
+        whole = min(needs.stand + 1, needs.cut, (yield from _first_waiting(core, working_set, needs)))
     if _has(core, "fact_extractor"):
         whole = min(whole, max(1, needs.read))
     return max(whole, working_set.state.whole)

@@ -294,9 +294,9 @@ class Runner:
         known = core.working_set
         try:
             return (yield from steps)
-        except PrunedError:
+        except PrunedError as error:
             seen = core.working_set or core.last_working_set or known
-            if seen is not None:
+            if seen is not None and error.oldest is None:  # it was met, and not known beforehand
                 yield from core.require_newest(seen.version)
             raise
         except Exception:

@@ -430,7 +430,6 @@ class State:
             back: Older units that are recent all the same.
             waiting: Units whose calls wait again, by their first message.
         """
-        before = before.reaching_to(self.whole)
         beside = {members[0]: members for members in before.beside}
         left = {members[0]: members for members in before.left}
         for members in back:

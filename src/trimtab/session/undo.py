@@ -75,6 +75,7 @@ def state_without(
         version = before.summary
         before = state_of((yield from event_at(core.session, version - 1)), core.session)
     state = working_set.state
+    before = before.reaching_to(state.whole)
     gone = yield from gone_since(core.session, state, version)
     pinned = [
         members
