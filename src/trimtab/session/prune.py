@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_whole
-from trimtab.errors import StoreUnavailableError, VersionConflictError
+from trimtab.errors import ConfigurationError, StoreUnavailableError, VersionConflictError
 from trimtab.report.text import in_runs
 from trimtab.session.core import Core, new_event_id
 from trimtab.session.effects import Steps
@@ -301,7 +301,16 @@ def _begin_at(core: Core, working_set: WorkingSet, order: PruneOrder) -> Steps[b
         made = yield from recount_waiting(core.session, made, reader=working_set.reader)
     working_set.state = made
     data = {"keep": order.keep, **plan._asdict()}
-    said = yield from core.write(working_set, "pruning", data, rewrites=rewrites, id=order.made, erase=False)
+    try:
+        said = yield from core.write(
+            working_set, "pruning", data, rewrites=rewrites, id=order.made, erase=False
+        )
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"session {core.session!r} cannot be pruned in this store, and nothing was changed: a rewrite must"
+            " be able to change the kind of an event to 'pruned'. See Store.append;"
+            f" trimtab.testing.check_store checks it. The store said: {error}"
+        ) from error
     order.begun(said)
     yield from core.reread(working_set)
     return True
