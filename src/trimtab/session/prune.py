@@ -295,25 +295,31 @@ def _begin_at(core: Core, working_set: WorkingSet, order: PruneOrder) -> Steps[b
     if not rewrites:
         order.at, order.oldest = working_set.version - state.whole + 1, state.oldest
         return False
-    version, before = core.next_version(working_set), state.live
-    made = state.with_pruning(whole=plan.before, oldest=plan.oldest, pruned=version)
+    order.begun((yield from _say(core, working_set, order, plan, rewrites)))
+    yield from core.reread(working_set)
+    return True
+
+
+def _say(
+    core: Core, working_set: WorkingSet, order: PruneOrder, plan: Plan, rewrites: Sequence[Event]
+) -> Steps[Event]:
+    """Write from which version on the log is whole, and at once the first page of what is removed."""
+    version, before = core.next_version(working_set), working_set.state.live
+    made = working_set.state.with_pruning(whole=plan.before, oldest=plan.oldest, pruned=version)
     if made.live != before:
         made = yield from recount_waiting(core.session, made, reader=working_set.reader)
     working_set.state = made
     data = {"keep": order.keep, **plan._asdict()}
     try:
-        said = yield from core.write(
-            working_set, "pruning", data, rewrites=rewrites, id=order.made, erase=False
+        return (
+            yield from core.write(working_set, "pruning", data, rewrites=rewrites, id=order.made, erase=False)
         )
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"session {core.session!r} cannot be pruned in this store, and nothing was changed: a rewrite must"
-            " be able to change the kind of an event to 'pruned'. See Store.append;"
+            f"session {core.session!r} cannot be pruned in this store, and nothing was changed: a rewrite"
+            " must be able to change the kind of an event to 'pruned'. See Store.append;"
             f" trimtab.testing.check_store checks it. The store said: {error}"
         ) from error
-    order.begun(said)
-    yield from core.reread(working_set)
-    return True
 
 
 def _is_ended(core: Core, said: Event) -> Steps[bool]:

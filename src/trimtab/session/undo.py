@@ -182,15 +182,19 @@ class InForce:
     def __init__(self) -> None:
         self._undone: int | None = None
         """The oldest version from which on decisions are taken back."""
+        self._oldest = 0
+        """The oldest version on which a decision can be undone; what is older was pruned."""
         self.ended = False
         """Whether nothing older is current."""
 
     def among(self, events: Iterable[Event], /) -> Iterator[Event]:
         """Return the current decisions among the next events, newest first."""
         for event in events:
-            if event.kind in ("cleared", "abridged", PRUNED):
+            if event.kind in ("cleared", "abridged", PRUNED) or event.version <= self._oldest:
                 self.ended = True
                 return
+            if event.kind == "pruning":
+                self._oldest = max(self._oldest, event.data["oldest"])
             if event.kind in RETRACTIONS:
                 version = event.data["version"]
                 self._undone = version if self._undone is None else min(self._undone, version)
