@@ -8,17 +8,6 @@ PLAIN = "session/test_against_plain.py"
 
 SESSIONS = (
     module(
-        "session/statuses.py",
-        "stores/test_statuses.py",
-        ("_read", 'newest.incarnation not in ("", listed.incarnation)', "False"),
-        ("_read", "check_events([newest], name)", "pass"),
-        ("_read", "labels=listed.labels,", "labels=None,"),
-        ("_read", "bool(state.summary or state.anchor_summary)", "bool(state.anchor_summary)"),
-        ("_refuse_missing", "if incarnation:", "if False:"),
-        ("_statuses", "at + _AT_ONCE", "at + 1"),
-        ("_checked", "if isinstance(sessions, str):", "if False:"),
-    ),
-    module(
         "session/switch.py",
         "session/test_switch.py",
         ("_prepare", "target.budget_tokens != now.state.budget_tokens", "False"),

@@ -24,15 +24,6 @@ STORES = (
         ("Event.message", 'return self.data.get("message")', "return self.data"),
     ),
     module(
-        "stores/newest.py",
-        "stores/test_statuses.py",
-        ("read_newest", "if isinstance(store, NewestLoader):", "if False:"),
-        ("read_newest", "limit=1, ", ""),
-        ("read_newest", "newest_first=True", "newest_first=False"),
-        ("newest_in", "if row[0] is None:", "if False:"),
-        ("newest_in", "incarnation=incarnation", 'incarnation=""'),
-    ),
-    module(
         "stores/encryption/cipher.py",
         "stores/test_encryption.py stores/test_rotation.py",
         ("SessionCipher.seal", "body = body.ljust(padded_size(len(body), BODY_STEP_BYTES))", "pass"),
@@ -47,10 +38,10 @@ STORES = (
     module(
         "stores/encryption/records.py",
         "stores/test_encryption.py stores/test_rotation.py stores/test_encryption_races.py",
-        ("KeyRecords._check", 'if newest.data.get("session", session) != session:', "if False:"),
+        ("KeyRecords._newest_of", 'if newest.data.get("session", session) != session:', "if False:"),
         ("KeyRecords.remove", 'newest.data.get("session") == session', "True"),
         ("KeyRecords.drop", "                yield from self.clean()\n", ""),
-        ("KeyRecords._record_in", 'if newest.kind == "dropped":', "if False:"),
+        ("KeyRecords.read", 'if newest.kind == "dropped":', "if False:"),
         ("KeyRecords.renew", "key=self.keys.current,", "key=record.key,"),
         ("KeyRecords._append", "rewrites=[replace(newest, data={}, state={})],", ""),
         ("KeyRecords._write", "newest.version != replaces.version", "False"),
