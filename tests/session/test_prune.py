@@ -72,7 +72,7 @@ def test_keep_is_a_whole_number(keep: Any) -> None:
 
 def test_facts_in_whose_place_others_stand_are_gone() -> None:
     """Also where the ranking of the best needs them: then without their text."""
-    for answers in (4, 40):
+    for answers in (4, 45):
         session = _session(fact_extractor=_Extractor(corrects=True), summarizer=None)
         while len([*session.history(kinds=("facts",))]) < answers:
             _say(session, 4)
@@ -156,9 +156,17 @@ def test_messages_can_be_popped_down_to_the_border() -> None:
     _say(session, 90)
     kept = session.prune(keep=0).kept
     popped = 0
+
+    def pop() -> int:
+        try:
+            return int(session.pop() is not None)
+        except PrunedError:
+            return 0
+
+    while pop():
+        popped += 1
     with pytest.raises(PrunedError):
-        while session.pop() is not None:
-            popped += 1
+        session.pop()
     assert 0 < popped < kept
     assert session.messages() == _session(session.store).messages()
 

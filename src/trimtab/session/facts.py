@@ -381,6 +381,8 @@ def standing_facts(session: str, batch: Sequence[int], *, before: int) -> Steps[
             is_ranked = True
             standing.named.update(data["best"])
         first, last = data["previous"]
+    if not is_ranked:
+        standing.emptied.clear()
     return standing
 
 
