@@ -29,6 +29,7 @@ class Writer:
         self.reads_all = reads_all
 
     def summarize(self, request: SummaryRequest) -> str:
+        """Quote the beginnings of messages."""
         said = [str(one["content"]).split()[:2] for one in request.messages if one.get("content")]
         return " ".join(word for words in said for word in words)[:60] or "nothing"
 
@@ -37,6 +38,7 @@ class Extractor:
     """A fact extractor that corrects and confirms now and then, as its texts say."""
 
     def extract(self, request: FactRequest) -> list[Fact]:
+        """Go by the length of each message."""
         found = list[Fact]()
         for message, source in zip(request.messages, request.ids, strict=True):
             text = str(message.get("content"))
@@ -69,6 +71,7 @@ class Pair:
         return self.options["recall_ratio"] > 0 or (summarizer is not None and summarizer.reads_all)
 
     def message(self) -> dict[str, Any]:
+        """Make a message of a few words, a call or a result, now and then with a rule."""
         words = self.draw.choices(WORDS, k=self.draw.randint(1, 25))
         if self.draw.random() < 0.1:
             words.append(self.draw.choice(RULES))
@@ -96,6 +99,7 @@ class Pair:
                 getattr(self.two, name)(*arguments, **named)
 
     def step(self) -> None:
+        """Do something that a program might."""
         actions = ("add", "undo", "pop", "pin", "unpin", "redact", "clear", "usage", "summarize", "refresh")
         match self.draw.choices(actions, MORE_LIKE_PROGRAMS)[0]:
             case "add":
@@ -120,7 +124,8 @@ class Pair:
 
     def split(self) -> None:
         """Go on with a copy, which is not pruned."""
-        copy_session(self.store, self.other, "s")
+        if self.one.version:
+            copy_session(self.store, self.other, "s")
         self.one, self.two = (
             Session(store=store, id="s", **self.options) for store in (self.store, self.other)
         )
@@ -160,6 +165,7 @@ def seen_of(session: Session) -> list[Any]:
 
 
 def options_by(draw: random.Random) -> dict[str, Any]:
+    """Draw the options of a session."""
     return {
         "budget": draw.choice((220, 300, 500)),
         "counter": lambda messages: sum(2 + len(str(one.get("content")).split()) for one in messages),
@@ -181,6 +187,7 @@ def test_a_pruned_session_goes_on_as_one_that_was_not(size: int) -> None:
 
 
 def compare_by(draw: random.Random) -> None:
+    """Talk, prune one of two, and go on with both."""
     pair = Pair(draw, options_by(draw))
     for _ in range(draw.randint(5, 60)):
         pair.step()
@@ -193,7 +200,7 @@ def compare_by(draw: random.Random) -> None:
     assert pair.one.prune(keep=keep).events == 0
     for at in range(max(1, receipt.oldest), version + 1):
         assert view_at(pair.one, at) == view_at(pair.two, at)
-    at = draw.randint(max(1, receipt.oldest), version)
+    at = draw.randint(receipt.oldest, version)
     assert view_at(pair.one.fork(at=at), at) == view_at(pair.two, at)
     if draw.random() < 0.5:
         undo_kept(pair, keep)
@@ -225,6 +232,7 @@ def receipt_is_true(pair: Pair, receipt: Pruning, version: int) -> None:
 
 
 def view_at(session: Session, version: int) -> Any:
+    """Show a past view, if what must stay has room."""
     try:
         return session.view_at(version)
     except BudgetExceededError:
@@ -232,6 +240,7 @@ def view_at(session: Session, version: int) -> Any:
 
 
 def undo_kept(pair: Pair, keep: int) -> None:
+    """Take back as many decisions as were kept."""
     for _ in range(keep):
         try:
             pair.two.undo()
@@ -245,7 +254,7 @@ def undo_kept(pair: Pair, keep: int) -> None:
 
 def shortened(pair: Pair) -> None:
     """Snapshots, with the log and without, give the same session."""
-    for history in (True, False):
+    for history in (True, False) if not pair.options["recall_ratio"] else (True,):
         functions = {
             name: pair.options[name] for name in ("counter", "summarizer", "fact_extractor", "find_rules")
         }

@@ -509,7 +509,7 @@ class Core:
         """Read the event of a message, as `known_event` does."""
         event = yield from self.known_event(event_id)
         if event is not None and event.kind == PRUNED:
-            raise (yield from self.pruned(f"event {event_id!r}", name=event_id))
+            raise (yield from self.prune_error(f"event {event_id!r}", name=event_id))
         if event is None or event.kind != "message":
             what = f"event {event_id!r} is not a message" if event else f"there is no event {event_id!r}"
             raise UnknownNameError(phrase(f"session {self.session!r}: {what}; ", EVENT), name=str(event_id))
@@ -528,10 +528,10 @@ class Core:
                 f"session {self.session!r} has the versions 0 to {working_set.version}, not {version!r:.80}"
             )
         if 0 < asked < working_set.state.oldest:
-            raise (yield from self.pruned(f"version {asked:,}", name=str(asked)))
+            raise (yield from self.prune_error(f"version {asked:,}", name=str(asked)))
         return asked
 
-    def pruned(self, what: str, *, name: str) -> Steps[PrunedError]:
+    def prune_error(self, what: str, *, name: str) -> Steps[PrunedError]:
         """Make the error of what was pruned, or stands on that; say when, if this log knows."""
         state = (yield from self.ready()).state
         when, shown = (

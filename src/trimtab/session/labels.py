@@ -1,4 +1,4 @@
-"""Whose a session is and how long it lives, as its object shows it."""
+"""Whose a session is, how long it lives and how long its log is, as its object shows it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.log import event_at, recount_waiting, state_of
 from trimtab.session.options import Options
+from trimtab.session.prune import PruneOrder, Pruning, go_on
 from trimtab.session.runner import RunnerHolder
 from trimtab.session.state import State
 from trimtab.stores import Event, LoadRequest
@@ -18,7 +19,7 @@ from trimtab.stores.labels import LABELS, check_metadata, check_owner, check_ttl
 
 
 class Labelled(RunnerHolder):
-    """A session with an owner, metadata and a time to live."""
+    """A session with an owner, metadata and a time to live, and a log that can be made short."""
 
     @property
     def owner(self) -> str | None:
@@ -81,6 +82,57 @@ class Labelled(RunnerHolder):
         """Change the owner, the metadata or the time to live; see `label`."""
         require_labels(self._runner.store)
         await self._runner.arun(set_labels, {"owner": owner, "metadata": metadata, "ttl": ttl})
+
+    def prune(self, *, keep: int = 10) -> Pruning:
+        """Remove what neither views, facts, rules nor the newest decisions
+        need.
+
+        What stays: all that the view of now shows and goes on from (facts,
+        rules, summaries, pins, what was recalled), each view since the oldest
+        decision that is kept, and what `undo` needs to take these back. What
+        waits out of view stays only if there is a summarizer or a fact
+        extractor to read it. The rest is gone from every place of the store: of
+        an event, only its version, id and time remain.
+
+        Other objects and processes may use the session meanwhile. If it is
+        interrupted, the next call removes the rest.
+
+        Args:
+            keep: How many of the newest decisions (summaries, evictions, facts)
+                can still be undone.
+
+        Returns:
+            A receipt, with the numbers of what is gone.
+
+        Raises:
+            ConfigurationError: `keep` is no whole number of at least 0, or the
+                store cannot prune.
+            StoreUnavailableError: Repeat the call.
+
+        Complexity: reads the log since the oldest decision that is kept, and
+        what was not pruned before, in pages; memory does not grow with the log.
+
+        Example:
+            >>> from trimtab import Session
+            >>> session = Session(200)
+            >>> for number in range(50):
+            ...     _ = session.add({"role": "user", "content": f"{number} again"})
+            >>> before = session.messages()
+            >>> receipt = session.prune(keep=0)
+            >>> receipt.messages > 0, session.messages() == before
+            (True, True)
+        """
+        order = PruneOrder.of(keep)
+        while (done := self._runner.run(go_on, order)) is None:
+            pass  # between two steps others have their turn
+        return done
+
+    async def aprune(self, *, keep: int = 10) -> Pruning:
+        """Remove what nothing needs; see `prune`."""
+        order = PruneOrder.of(keep)
+        while (done := await self._runner.arun(go_on, order)) is None:
+            pass
+        return done
 
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {

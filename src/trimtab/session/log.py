@@ -20,7 +20,7 @@ from trimtab.session.options import Options
 from trimtab.session.pops import Gone, WayBack, gone_since
 from trimtab.session.recollection import RecalledUnit, Recollection, origins_of, unit_text
 from trimtab.session.rules import read_rules
-from trimtab.session.schema import CHECKED_NAMES, check_kinds, check_state, pruned
+from trimtab.session.schema import CHECKED_NAMES, check_kinds, check_state, prune_error
 from trimtab.session.state import Members, State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
@@ -88,7 +88,7 @@ def require_there(events: Iterable[Event], state: State, session: str, /) -> Non
     """Refuse to go on where something of what a state has waiting or recent was pruned."""
     gone = next((event for event in events if event.kind == PRUNED and event.version >= state.live), None)
     if gone is not None:
-        raise pruned(gone, session)
+        raise prune_error(gone, session)
 
 
 def event_at(session: str, version: int, kind: str | None = None) -> Steps[Event]:

@@ -1,4 +1,4 @@
-"""Pruning: of what neither views, facts, rules nor the newest decisions need, only its place is left.
+"""Pruning: of what neither views, facts, rules nor the newest decisions need, only its place remains.
 
 An event says from which version on the log is whole, and what older events stay. From then on everybody goes
 by it, whatever of the rest is still there: it is removed page by page, while others go on to write. Another
@@ -17,7 +17,6 @@ from trimtab.report.text import in_runs
 from trimtab.session.core import Core, new_event_id
 from trimtab.session.effects import Steps
 from trimtab.session.facts import standing_facts
-from trimtab.session.labels import Labelled
 from trimtab.session.log import (
     Pages,
     Span,
@@ -61,7 +60,7 @@ class Pruning:
 
     Args:
         version: Version of the event that says so; 0: nothing of the log was ever pruned.
-        events: How many events were removed: of each, only its place is left.
+        events: How many events were removed: of each, only its place remains.
         messages: How many of them were messages.
         bytes: How many bytes of data and state they had, as JSON.
         kept: How many events are still whole.
@@ -76,7 +75,7 @@ class Pruning:
     version: int = 0
     """Version of the event that says so; 0: nothing of the log was ever pruned."""
     events: int = 0
-    """How many events were removed: of each, only its place is left."""
+    """How many events were removed: of each, only its place remains."""
     messages: int = 0
     """How many of them were messages."""
     bytes: int = 0
@@ -158,7 +157,7 @@ class PruneOrder:
         self.size, self.counted = FIRST_EVENTS, 0
         self.events = self.messages = self.bytes = 0
 
-    def begun(self, said: Event) -> None:
+    def note(self, said: Event) -> None:
         """Note the event that says so."""
         self.said, self.at = said, said.version
 
@@ -188,61 +187,6 @@ class PruneOrder:
         )
 
 
-class Prunable(Labelled):
-    """A session whose log can be made short."""
-
-    def prune(self, *, keep: int = 10) -> Pruning:
-        """Remove what neither views, facts, rules nor the newest decisions
-        need.
-
-        What stays: all that the view of now shows and goes on from (facts,
-        rules, summaries, pins, what was recalled), each view since the oldest
-        decision that is kept, and what `undo` needs to take these back. What
-        waits out of view stays only if there is a summarizer or a fact
-        extractor to read it. The rest is gone from every place of the store: of
-        an event, only its version, id and time are left.
-
-        Other objects and processes may use the session meanwhile. If it is
-        interrupted, the next call removes what is left.
-
-        Args:
-            keep: How many of the newest decisions (summaries, evictions, facts)
-                can still be undone.
-
-        Returns:
-            A receipt, with the numbers of what is gone.
-
-        Raises:
-            ConfigurationError: `keep` is no whole number of at least 0, or the
-                store cannot prune.
-            StoreUnavailableError: Repeat the call.
-
-        Complexity: reads the log since the oldest decision that is kept, and
-        what was not pruned before, in pages; memory does not grow with the log.
-
-        Example:
-            >>> from trimtab import Session
-            >>> session = Session(200)
-            >>> for number in range(50):
-            ...     _ = session.add({"role": "user", "content": f"{number} is a number"})
-            >>> before = session.messages()
-            >>> receipt = session.prune(keep=0)
-            >>> receipt.messages > 0, session.messages() == before
-            (True, True)
-        """
-        order = PruneOrder.of(keep)
-        while (done := self._runner.run(go_on, order)) is None:
-            pass  # between two steps others have their turn
-        return done
-
-    async def aprune(self, *, keep: int = 10) -> Pruning:
-        """Remove what nothing needs; see `prune`."""
-        order = PruneOrder.of(keep)
-        while (done := await self._runner.arun(go_on, order)) is None:
-            pass
-        return done
-
-
 def go_on(core: Core, order: PruneOrder) -> Steps[Pruning | None]:
     """Do the next step of an order; None: there are more."""
     if order.said is None:
@@ -260,7 +204,7 @@ def _begin(core: Core, order: PruneOrder) -> Steps[bool]:
     for _ in range(ATTEMPTS):
         done = yield from core.known_event(order.made)
         if done is not None:  # the answer was lost: what was planned then is in force
-            order.begun(done)
+            order.note(done)
             return True
         working_set = yield from core.ready()
         if not working_set.version:
@@ -290,12 +234,12 @@ def _begin_at(core: Core, working_set: WorkingSet, order: PruneOrder) -> Steps[b
         rewrites, order.parts = yield from _next_rewrites(core, order)
     if last is not None and known is not None and (not rewrites or plan.removes_as(known)):
         order.begin(known, [] if is_done else [(1, known.before - 1)])
-        order.begun(last)
+        order.note(last)
         return not is_done
     if not rewrites:
         order.at, order.oldest = working_set.version - state.whole + 1, state.oldest
         return False
-    order.begun((yield from _say(core, working_set, order, plan, rewrites)))
+    order.note((yield from _say(core, working_set, order, plan, rewrites)))
     yield from core.reread(working_set)
     return True
 
@@ -349,8 +293,8 @@ def _next_rewrites(core: Core, order: PruneOrder) -> Steps[tuple[list[Event], li
     kept, emptied = (_within(runs, first, page[-1].version) for runs in (plan.kept, plan.emptied))
     rewrites, size = list[Event](), 0
     for old in page:
-        new = old if old.version in kept else _emptied(old) if old.version in emptied else _pruned(old)
-        if new != old:
+        new = _without_text(old) if old.version in emptied else _only_place(old)
+        if old.version not in kept and new != old:
             rewrites.append(new)
             size += order.count(old, new)
     if rewrites:
@@ -367,11 +311,11 @@ def _within(runs: Sequence[Sequence[int]], first: int, last: int) -> set[int]:
     return {version for one, other in near for version in range(one, other + 1)}
 
 
-def _pruned(event: Event) -> Event:
+def _only_place(event: Event) -> Event:
     return replace(event, kind=PRUNED, data={}, state={})
 
 
-def _emptied(event: Event) -> Event:
+def _without_text(event: Event) -> Event:
     """Take the text out of a fact in whose place another stands; what it is ranked by stays."""
     if event.kind != "fact":
         return event
@@ -473,6 +417,8 @@ class _Needs:
         named = [state.user, state.turn, state.last, state.kept]
         if 0 < state.recollection < before:
             self.recollections.add(state.recollection)
+        if event.kind == "recalled":
+            named += (version for unit in event.data["units"] for version in unit)
         if event.version >= self.stand:
             named += _named_in(state)
             self._reach(state)
@@ -496,8 +442,6 @@ class _Needs:
         self.ids.update(one for entry in event.data.get("register", ()) for one, _ in entry["said"])
         if event.kind == "facts":
             self.ids.update(event.data.get("best", ()))
-        if event.kind == "recalled":
-            self.named.update(version for unit in event.data["units"] for version in unit)
 
 
 def _named_in(state: State) -> Iterator[int]:
@@ -520,7 +464,7 @@ def plan_for(core: Core, working_set: WorkingSet, keep: int) -> Steps[Plan]:
         return Plan(1, 0, [], [])
     yield from _read_states(core, working_set, needs, whole - 1, stand - 1, before=whole)
     yield from _read_named(core, needs)
-    if _has(core, "fact_extractor"):
+    if _extracts(core):
         for first in needs.unread:
             span = Span(first, first + 1, ends=state.cut)
             found, _ = yield from oldest_messages(session, state, span, working_set.reader, limit_tokens=0)
@@ -538,9 +482,9 @@ def plan_for(core: Core, working_set: WorkingSet, keep: int) -> Steps[Plan]:
     return Plan(whole, stand, *([list(run) for run in in_runs(some)] for some in older))
 
 
-def _has(core: Core, name: str) -> bool:
-    """Tell whether the session has a function, here or where it was made."""
-    return getattr(core.in_force, name) is not None or name in core.missing
+def _extracts(core: Core) -> bool:
+    """Tell whether the session has a fact extractor, here or where it was made."""
+    return core.in_force.fact_extractor is not None or "fact_extractor" in core.missing
 
 
 def _oldest_stand(core: Core, working_set: WorkingSet, keep: int) -> Steps[int]:
@@ -577,9 +521,9 @@ def _read_states(
 def _first_whole(core: Core, working_set: WorkingSet, needs: _Needs) -> Steps[int]:
     """Say from which version on everything stays: what is recent, in view, or waits for who will read it."""
     whole = min(needs.stand + 1, needs.live)
-    if not _has(core, "summarizer"):
+    if core.in_force.summarizer is None and "summarizer" not in core.missing:
         whole = min(needs.stand + 1, needs.cut, (yield from _first_waiting(core, working_set, needs)))
-    if _has(core, "fact_extractor"):
+    if _extracts(core):
         whole = min(whole, max(1, needs.read))
     return max(whole, working_set.state.whole)
 

@@ -21,12 +21,12 @@ from trimtab.session.change import call_back_newest
 from trimtab.session.core import Core, id_of
 from trimtab.session.effects import Steps
 from trimtab.session.facts import facts_in_force, recount_facts
+from trimtab.session.history import log_pages
 from trimtab.session.log import recount_rewritten, state_of
 from trimtab.session.pops import gone_since
 from trimtab.session.state import State
 from trimtab.session.traces import Traces, said_elsewhere, says_nothing, without
 from trimtab.session.undo import facts_since, state_without, summaries_since
-from trimtab.session.view import log_pages
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
 from trimtab.stores.search import searchable_text

@@ -423,12 +423,12 @@ def check_kinds(events: Iterable[Event], kind: str | None, session: str, /) -> N
     for event in events:
         if kind not in (None, event.kind):
             if event.kind == PRUNED:
-                raise pruned(event, session)
+                raise prune_error(event, session)
             raise _fault(session, event, f"is named as an event of the kind {kind}, but is not one")
 
 
-def pruned(event: Event, session: str, /) -> PrunedError:
-    """Make the error of an event of which only its place is left."""
+def prune_error(event: Event, session: str, /) -> PrunedError:
+    """Make the error of an event of which only its place remains."""
     return PrunedError(
         f"session {session!r}: event {event.version} was pruned", name=str(event.version), session=session
     )
@@ -442,7 +442,7 @@ def check_state(event: Event, session: str, /) -> None:
         CorruptSessionError: It is none.
     """
     if event.kind == PRUNED:
-        raise pruned(event, session)
+        raise prune_error(event, session)
     state = event.state
     unknown = state.keys() - STATE.keys()
     if unknown:

@@ -29,8 +29,9 @@ from trimtab.session.change import (
 )
 from trimtab.session.change_rules import add_rule, drop_rule
 from trimtab.session.core import Core, new_event_id
+from trimtab.session.history import log_pages, message_whole
 from trimtab.session.hooks import HooksLike
-from trimtab.session.labels import fork_bounds
+from trimtab.session.labels import Labelled, fork_bounds
 from trimtab.session.options import (
     FindRulesLike,
     RestoreArguments,
@@ -42,7 +43,6 @@ from trimtab.session.options import (
 )
 from trimtab.session.plain import copy_plain
 from trimtab.session.pop import pop_message
-from trimtab.session.prune import Prunable
 from trimtab.session.read_result import read_from_log, tool_of
 from trimtab.session.recall import RecallTool
 from trimtab.session.recollect import recall_messages
@@ -59,8 +59,6 @@ from trimtab.session.view import (
     ViewDiff,
     diff_views,
     fit_view,
-    log_pages,
-    message_whole,
     origins_of,
     status_fragment,
     status_of,
@@ -75,7 +73,7 @@ from trimtab.strategies.summarizer import SummarizerLike
 
 
 @args_of(SessionOptions)
-class Session(Prunable):
+class Session(Labelled):
     """A conversation in an append-only log, and a view of it that always fits.
 
     Creating a session reads and writes nothing. Every added message is kept.

@@ -160,7 +160,7 @@ def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> 
                 return event
     if state.oldest and not in_force.ended:
         raise PrunedError(
-            f"session {core.session!r} has {_named(event_id)} since version {state.oldest:,}, and what was"
+            f"session {core.session!r} has {_no_decision(event_id)} since version {state.oldest:,}, and what was"
             " decided before that cannot be undone: the log was pruned",
             name=event_id or "",
             session=core.session,
@@ -168,11 +168,11 @@ def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> 
         )
     hint = () if event_id is None else ("; ", EVENT)
     raise UnknownNameError(
-        phrase(f"session {core.session!r} has {_named(event_id)} to undo", *hint), name=event_id or ""
+        phrase(f"session {core.session!r} has {_no_decision(event_id)} to undo", *hint), name=event_id or ""
     )
 
 
-def _named(event_id: str | None) -> str:
+def _no_decision(event_id: str | None) -> str:
     return "no current summary, facts or eviction" if event_id is None else f"no such decision {event_id!r}"
 
 

@@ -16,7 +16,7 @@ from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest
 from trimtab.stores.labels import is_text
 
 PRUNED = "pruned"
-"""The kind of an event of which only its place is left: version, id and time; it stays so."""
+"""The kind of an event of which only its place remains: version, id and time; it stays so."""
 
 
 class Row(NamedTuple):

@@ -37,7 +37,7 @@ def prune(url: str, name: str, output: str, yes: bool, keep: int) -> None:
     """Remove what neither the view nor the newest decisions need.
 
     What the view shows and goes on from stays: facts, rules, the summary, pins. Of the rest only version, id
-    and time are left. Writes how much is gone. Exit code 1 means that files could not be cleaned.
+    and time remain. Writes how much is gone. Exit code 1 means that files could not be cleaned.
     """
     with open_session_store(url) as store:
         one = open_session(store, name)
