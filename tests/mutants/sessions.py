@@ -241,7 +241,7 @@ SESSIONS = (
         "session/test_prune.py session/test_prune_random.py stores/test_pruned.py",
         ("_Needs.take", "named += _named_in(state)", "pass"),
         ("_Needs.take", "if 0 < state.rules < before:", "if False:"),
-        ("_named_in", "(*state.beside, *state.left, ", "("),
+        ("_named_in", "(*state.beside, *state.left, ", "(*state.left, "),
         ("_named_in", "state.summary, state.anchor_summary, ", ""),
         ("plan_for", "{*needs.named, whole - 1}", "{*needs.named}"),
         ("plan_for", "emptied |= standing.emptied", "pass"),
