@@ -115,8 +115,9 @@ class Labelled(RunnerHolder):
         Example:
             >>> from trimtab import Session
             >>> session = Session(200)
-            >>> for number in range(50):
-            ...     _ = session.add({"role": "user", "content": f"{number} again"})
+            >>> for number in range(200):
+            ...     message = {"role": "user", "content": f"{number}"}
+            ...     _ = session.add(message)
             >>> before = session.messages()
             >>> receipt = session.prune(keep=0)
             >>> receipt.messages > 0, session.messages() == before
