@@ -33,8 +33,10 @@ LARGEST_PAGE = 1024
 class Pages:
     """Events in pages that grow, from one end of a part of the log to the other."""
 
-    def __init__(self, session: str, *, after: int, before: int, newest_first: bool) -> None:
-        self._session = session
+    def __init__(
+        self, session: str, *, after: int, before: int, newest_first: bool, largest: int = LARGEST_PAGE
+    ) -> None:
+        self._session, self._largest = session, largest
         self._after, self._before = after, before
         self._newest_first = newest_first
         self._size = FIRST_PAGE
@@ -50,7 +52,7 @@ class Pages:
             limit=self._size,
             newest_first=self._newest_first,
         )
-        self._size = min(LARGEST_PAGE, self._size * 2)
+        self._size = min(self._largest, self._size * 2)
         if not events or events[0].version != (self._before - 1 if self._newest_first else self._after + 1):
             missing = self._before - 1 if self._newest_first else self._after + 1
             raise CorruptSessionError(

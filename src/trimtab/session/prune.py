@@ -35,6 +35,9 @@ from trimtab.stores.rows import PRUNED, missing_event, to_row
 FIRST_EVENTS = 16
 """Events of the first page that is rewritten: how large they are is not known yet."""
 
+READ_EVENTS = 256
+"""Events of a page whose states are read, at the most: each is several times as large as its JSON."""
+
 MOST_EVENTS = 500
 """Events of a page at the most."""
 
@@ -491,7 +494,9 @@ def _oldest_stand(core: Core, working_set: WorkingSet, keep: int) -> Steps[int]:
     """Find the version before the oldest decision that is kept; the newest version if none is."""
     in_force, found, left = InForce(), working_set.version + 1, keep
     after = working_set.state.oldest
-    pages = Pages(core.session, after=after, before=working_set.version + 1, newest_first=True)
+    pages = Pages(
+        core.session, after=after, before=working_set.version + 1, newest_first=True, largest=READ_EVENTS
+    )
     while left and not in_force.ended and (events := (yield from pages.next())):
         for event in in_force.among(events):
             found, left = event.version, left - 1
@@ -511,7 +516,8 @@ def _read_states(
 ) -> Steps[None]:
     """Note what the states between two versions need."""
     whole = working_set.state.whole
-    pages = Pages(core.session, after=max(0, first - 1), before=last + 1, newest_first=False)
+    after = max(0, first - 1)
+    pages = Pages(core.session, after=after, before=last + 1, newest_first=False, largest=READ_EVENTS)
     while events := (yield from pages.next()):
         for event in events:
             if event.kind != PRUNED:

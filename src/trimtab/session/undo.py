@@ -160,8 +160,8 @@ def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> 
                 return event
     if state.oldest and not in_force.ended:
         raise PrunedError(
-            f"session {core.session!r} has {_no_decision(event_id)} since version {state.oldest:,}, and what was"
-            " decided before that cannot be undone: the log was pruned",
+            f"session {core.session!r} has {_no_decision(event_id)} since version {state.oldest:,}, and what"
+            " was decided before that cannot be undone: the log was pruned",
             name=event_id or "",
             session=core.session,
             oldest=state.oldest,
