@@ -12,7 +12,7 @@ import pytest
 
 from tests.stores.crash import FORKS
 from tests.stores.served import Served, load, served_postgres, served_redis
-from tests.stores.stores import Place, params, placed
+from tests.stores.stores import MAKERS, Maker, Place, params, placed
 from tests.stores.writer import KEYS, die_pruning, prune_place
 from trimtab import Session
 from trimtab.errors import ConfigurationError, CorruptSessionError, PrunedError
@@ -53,7 +53,7 @@ def _fill(store: Store, *, messages: int = 90) -> Session:
     session = _session(store)
     for at in range(0, messages, 3):
         word = GONE if at < messages * 2 // 3 else NOW
-        session.extend([{"role": "user", "content": f"{word} number {at + one} " * 3} for one in range(3)])
+        session.extend([{"role": "user", "content": f"{word} event {at + one} " * 3} for one in range(3)])
     return session
 
 
@@ -237,6 +237,23 @@ def test_an_order_that_is_killed_at_any_step_is_never_half() -> None:
     assert kills > 8
 
 
+def test_what_an_interrupted_order_has_yet_to_remove_can_be_redacted() -> None:
+    """It is in no history, and a pattern finds it all the same."""
+    store = _Killer()
+    session = _fill(store, messages=240)
+    store.calls, store.last = 0, 4
+    with pytest.raises(Killed):
+        session.prune(keep=KEEP)
+    store.last = 10_000
+    again = _session(store)
+    assert not any(GONE in str(event.data) for event in again.history(kinds=None))
+    assert any(GONE in str(event.data) for event in load(store))
+    assert again.redact(where=GONE)
+    assert not any(GONE in str(event.data) for event in load(store))
+    again.prune(keep=KEEP)
+    assert _session(store).messages() == again.messages()
+
+
 def _is_whole(store: Store, seen: list[Any], undone: list[Any]) -> None:
     session = _session(store)
     assert _seen(session) == seen
@@ -253,17 +270,17 @@ def _is_ended(store: Store) -> None:
     assert _session(store).prune(keep=KEEP).events == 0
 
 
-@pytest.mark.parametrize("name", params("sqlite", "postgres", "redis", "sqlite-encrypted"))
+@pytest.mark.parametrize("maker", params("sqlite", "postgres", "redis", "sqlite-encrypted"))
 @pytest.mark.parametrize("kills", [3, pytest.param(40, marks=pytest.mark.long)])
 def test_a_process_that_is_killed_at_random_leaves_nothing_half(
-    name: str, kills: int, tmp_path: Path
+    maker: Maker, kills: int, tmp_path: Path
 ) -> None:
     """With signal 9, at any moment of an order; on a store of its own each time."""
-    chance, died = random.Random(f"{name} {kills}"), 0
+    chance, died = random.Random(kills), 0
     for kill in range(kills):
         folder = tmp_path / str(kill)
         folder.mkdir()
-        with placed(name, folder) as place:
+        with placed(maker, folder) as place:
             store = place.make()
             session = _fill(store, messages=240)
             seen, undone = _seen(session), _undone(session)
@@ -324,13 +341,14 @@ def test_a_process_that_dies_at_each_transaction_of_a_file_leaves_nothing_half(t
 # -- an older trimtab, and errors
 
 
-def test_a_log_that_is_damaged_says_which_event_is_missing() -> None:
+def test_a_damaged_event_is_told_and_nothing_is_pruned_behind_it(tmp_path: Path) -> None:
     """As everywhere."""
-    store = MemoryStore()
-    session = _fill(store)
-    store._logs["s"].rows[3] = store._logs["s"].rows[3]._replace(seal="")
-    with pytest.raises(CorruptSessionError, match=r"event 4 does not match its seal"):
-        session.prune(keep=KEEP)
+    with placed(MAKERS["sqlite"], tmp_path) as place, place.make() as store:
+        session = _fill(store)
+        assert place.damage is not None
+        place.damage("s", 4)
+        with pytest.raises(CorruptSessionError, match=r"event 4 does not match its seal"):
+            session.prune(keep=KEEP)
 
 
 def test_what_was_pruned_is_told_as_that() -> None:

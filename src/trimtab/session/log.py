@@ -68,9 +68,15 @@ class Pages:
 
 
 class PagesBetween:
-    """The events in some parts of the log, page by page, oldest first, without those that were pruned."""
+    """The events in some parts of the log, page by page, oldest first, without those that were pruned.
 
-    def __init__(self, session: str, spans: Iterable[tuple[int, int]]) -> None:
+    Before the version `whole`, only those that are `kept`; None: all that are still there.
+    """
+
+    def __init__(
+        self, session: str, spans: Iterable[tuple[int, int]], *, kept: Container[int] | None, whole: int
+    ) -> None:
+        self._kept, self._whole = kept, whole
         self._parts = [
             Pages(session, after=first - 1, before=last + 1, newest_first=False) for first, last in spans
         ]
@@ -81,9 +87,13 @@ class PagesBetween:
             page = yield from self._parts[0].next()
             if not page:
                 del self._parts[0]
-            elif there := [event for event in page if event.kind != PRUNED]:
+            elif there := [event for event in page if self._stays(event)]:
                 return there
         return []
+
+    def _stays(self, event: Event) -> bool:
+        kept = self._kept is None or event.version >= self._whole or event.version in self._kept
+        return kept and event.kind != PRUNED
 
 
 def require_there(events: Iterable[Event], state: State, session: str, /) -> None:

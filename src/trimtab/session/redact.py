@@ -200,7 +200,7 @@ class Where:
 def _find(core: Core, where: Where) -> Steps[list[Event]]:
     """Find the messages of the log that are meant, and were not overwritten before."""
     found = list[Event]()
-    pages = yield from log_pages(core, 0, None)
+    pages = yield from log_pages(core, 0, None, unfinished=True)
     while events := (yield from pages.next()):
         told = [event for event in events if event.kind == "message" and not event.data.get("redacted")]
         found += compress(told, (yield from in_turns(where.meets, told, each=TURN)))
