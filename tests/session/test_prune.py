@@ -124,6 +124,18 @@ def test_a_rule_stays_with_the_message_that_says_it() -> None:
     assert "Fridays" not in str([rule.text for rule in session.rules])
 
 
+def test_a_pinned_call_stays_with_its_result() -> None:
+    """Which is not pinned itself."""
+    session = _session()
+    _, pinned, _ = session.extend([user("go"), call("old"), result("old", "resultword")])
+    session.pin(pinned)
+    _say(session, 90)
+    view = session.messages()
+    assert "resultword" in str(view)
+    session.prune(keep=0)
+    assert session.messages() == _session(session.store).messages() == view
+
+
 def test_kept_messages_can_still_be_redacted() -> None:
     """The summary that repeats one is mended: what it covers is gone, and cannot be summarized again."""
     session = _session(summarizer=lambda messages: "they said swordfish and more")
