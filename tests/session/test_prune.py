@@ -110,6 +110,8 @@ def test_what_was_undone_popped_redacted_or_cleared_is_gone() -> None:
     assert "pinnedword" not in _said(session)
     assert session.messages() == [user("afresh")]
     assert session.prune(keep=0).events == 0
+    session.clear()
+    assert "pruned" not in [event.kind for event in session.history(kinds=None)]
 
 
 def test_a_rule_stays_with_the_message_that_says_it() -> None:
