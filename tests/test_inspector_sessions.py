@@ -484,3 +484,15 @@ def test_an_undo_that_would_take_back_more_than_was_said_asks_again() -> None:
     again = dict(_texts(asked.text, r'name="(\w+)" value="([^"]*)"'))
     assert client.post("/undo", data=again, follow_redirects=False).status_code == 303
     assert session.refresh() == before + 1
+
+
+def test_a_run_of_pruned_events_is_one_row_of_the_timeline() -> None:
+    """And the newest are there before it."""
+    session = _session()
+    client = _client(session)
+    assert "(pruned)" not in client.get("/timeline").text
+    receipt = session.prune(keep=0)
+    page = client.get("/timeline").text
+    assert page.count("(pruned)") == 1
+    assert f"(pruned) {receipt.events} events up to version" in page
+    assert f"{receipt.kept + 2} events, the newest first" in page

@@ -3,6 +3,7 @@
 ContextError(Exception)
 ├── ConfigurationError(ValueError)
 │   ├── UnknownNameError(LookupError)
+│   │   └── PrunedError
 │   └── UsageError
 ├── BudgetExceededError
 ├── InvalidHistoryError(ValueError)
@@ -45,6 +46,7 @@ __all__ = [
     "KeyDroppedError",
     "MissingExtraError",
     "NoTargetError",
+    "PrunedError",
     "RankerError",
     "SessionDeletedError",
     "SessionExpiredError",
@@ -193,6 +195,27 @@ class UnknownNameError(ConfigurationError, LookupError):
     def __str__(self) -> str:
         """Give the message as written; `LookupError` alone would not quote it."""
         return str(self.args[0]) if self.args else ""
+
+
+class PrunedError(UnknownNameError):
+    """An event is asked for, or needed, that `session.prune` removed.
+
+    Nothing was changed. The text says when it was pruned, if that is known, and what is the oldest version
+    that can still be shown.
+
+    Args:
+        message: The text of the error.
+        name: The id or the version that was asked for.
+        session: Name of the session.
+        oldest: The oldest version that can be shown; None if it is not known.
+    """
+
+    def __init__(self, message: str, *, name: str = "", session: str = "", oldest: int | None = None) -> None:
+        super().__init__(message, name=name)
+        self.session = session
+        """Name of the session."""
+        self.oldest = oldest
+        """The oldest version that can be shown; None if it is not known."""
 
 
 class UsageError(ConfigurationError):

@@ -383,6 +383,7 @@ def test_every_option_of_every_command_is_given_in_a_test() -> None:
     files = [*(ROOT / "tests").glob("test_cli*.py"), ROOT / "tests/integrations/mcp/test_mcp.py"]
     texts = {path.name: path.read_text(encoding="utf-8") for path in files}
     texts["test_cli_session.py"] += texts.pop("test_cli_owners.py")  # the commands about many sessions
+    texts["test_cli_session.py"] += texts.pop("test_cli_prune.py")
     others = "".join(text for name, text in texts.items() if name not in COMMAND_TESTS.values())
     keys = texts["test_cli_encryption.py"]  # of every command that opens a store
     silent = [

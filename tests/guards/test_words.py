@@ -27,7 +27,6 @@ FORBIDDEN = {
     "padding": "output reserve",
     "calculate": "count or estimate",
     "importance": "priority",
-    "prune": "evict",
     "purge": "evict",
     "percent": "a fraction",
 }

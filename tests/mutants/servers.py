@@ -66,9 +66,10 @@ SERVERS = (
         ("Operations._rewrite", "            if row.version not in done:", "            if False:"),
         (
             "Operations._rewrite",
-            "(e.version, e.id, e.kind, e.time) = (r.version, r.id, r.kind, r.time)",
-            "(e.version, e.id, e.kind) = (r.version, r.id, r.kind)",
+            "(e.version, e.id, e.time) = (r.version, r.id, r.time)",
+            "(e.version, e.id) = (r.version, r.id)",
         ),
+        ("Operations._rewrite", "r.kind IN (e.kind, '{PRUNED}')", "r.kind = r.kind"),
         ("Operations._rewrite", "        yield from self._remove_terms(key, old)\n", ""),
         ("Operations._rewrite", "if event.version <= indexed]", "if event.version < indexed]"),
         ("Operations._rewrite", "if event.version <= indexed]", "]"),

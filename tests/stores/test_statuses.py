@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.stores.counted import count_requests
 from tests.stores.stores import Place
 from tests.stores.test_labels import Older
-from tests.stores.test_owners import _count, put
+from tests.stores.test_owners import put
 from tests.stores.writer import KEYS
 from trimtab import Session
 from trimtab.errors import (
@@ -204,7 +205,7 @@ def test_it_costs_a_request_for_a_hundred(place: Place) -> None:
     with place.make() as store:  # type: ignore[attr-defined]
         copy_many(store, 1_000)
         page = store.sessions()
-        said = _count(store)
+        said = count_requests(store)
         assert [one.recent_messages for one in statuses(store, page)] == [1] * 1_000
         asked = [one for one in said if one not in ("BEGIN", "COMMIT")]
         assert len(asked) <= (22 if isinstance(store, EncryptedStore) else 11), asked[:20]

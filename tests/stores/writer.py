@@ -18,6 +18,7 @@ from itertools import cycle
 from multiprocessing.connection import Connection
 from typing import Any
 
+from trimtab import Session
 from trimtab.errors import ConfigurationError
 from trimtab.stores import (
     AppendRequest,
@@ -173,6 +174,23 @@ class DyingStore(SQLiteStore):
 def turn_keys(path: str, keys: Mapping[str, bytes], current: str, calls: int) -> None:
     """Rotate the sessions of a file, and die at a transaction."""
     encrypted(DyingStore(path, calls=calls), KeyRing(keys, current=current)).rotate()
+
+
+def prune_place(said: Connection, url: str, keep: int) -> None:
+    """Prune a session of a place; the process may be killed meanwhile."""
+    store = open_place(url)
+    session = Session.open(store, "s", allow_missing=True)
+    session.refresh()
+    said.send("begins")
+    session.prune(keep=keep)
+    said.send("done")
+    store.close()
+
+
+def die_pruning(path: str, keep: int, calls: int) -> None:
+    """Prune a session of a file, and die at a transaction."""
+    with DyingStore(path, calls=calls) as store:
+        Session.open(store, "s", allow_missing=True).prune(keep=keep)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ SessionEventKind = Literal[
     "undone",
     "redacted",
     "popped",
+    "pruned",
     "cleared",
     "pinned",
     "unpinned",
@@ -116,8 +117,8 @@ class SessionEvent:
             the view without a summary; "exceeded": the view exceeded its budget. "asked": a summarizer, fact
             extractor or ranker is called; "summary" and "facts": its answer is in use; "recalled": earlier
             messages are shown again; "failed": it did not answer; "stale": its answer came too late and was
-            dropped. "undone", "redacted", "popped", "cleared", "pinned", "unpinned", "budget",
-            "switched", "anchors", "usage", "deleted": the caller's operation was done.
+            dropped. "undone", "redacted", "popped", "pruned", "cleared", "pinned", "unpinned",
+            "budget", "switched", "anchors", "usage", "deleted": the caller's operation was done.
         of: For "asked", "failed" and "stale": the kind of answer, "summary", "facts" or "recall".
         version: Version of the event in the log, from 1; None if the log has none.
         messages: Number of messages concerned.

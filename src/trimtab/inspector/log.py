@@ -106,13 +106,13 @@ class Log:
     def refresh(self) -> bool:
         """Read what came since, of other writers, too; True if what was read before is another now.
 
-        A redaction rewrites what was said, and a session that was deleted may begin anew: what is at hand of
-        before is no longer shown then.
+        A redaction or a pruning rewrites what was said, and a session that was deleted may begin anew: what
+        is at hand of before is no longer shown then.
         """
         version, known = self._session.refresh(), self.version
         is_first = known == 0 and not self._events
         came = self._read(known, version) if version > known and not is_first else []
-        is_other = version < known or any(event.kind == "redacted" for event in came)
+        is_other = version < known or any(event.kind in ("redacted", "pruning") for event in came)
         if is_first or is_other:
             self._events, self._before = [], version
             self._views.clear()
@@ -166,8 +166,22 @@ class Log:
         newest = self.version if version is None else version
         since = max(0, newest - stop)
         undoable = {event.version for event in _in_force(self.events(since=since))}
-        page = self.events(newest, since=since)[::-1][start:stop]
-        return [_moment(event, is_undoable=event.version in undoable) for event in page]
+        if self._is_pruned(newest):  # then all that is there is short
+            page = _with_gaps(self.events(newest))[::-1][start:stop]
+        else:
+            page = [*self.events(newest, since=since)[::-1][start:stop]]
+        return [
+            _moment(one, is_undoable=one.version in undoable) if isinstance(one, Event) else one
+            for one in page
+        ]
+
+    def rows(self, version: int) -> int:
+        """Say how many rows the timeline up to a version has: a run of pruned events is one."""
+        return len(_with_gaps(self.events(version))) if self._is_pruned(version) else version
+
+    def _is_pruned(self, version: int) -> bool:
+        newest = self.events(version, since=max(0, version - 1))
+        return bool(newest) and state_of(newest[-1], self._session.id).whole > 1
 
     def undone_by(self, event_id: str) -> list[Event]:
         """List what `undo` of an event takes back: it and every decision after it, oldest first.
@@ -275,6 +289,19 @@ def _moment(event: Event, *, is_undoable: bool) -> Moment:
     time = datetime.fromtimestamp(event.time, UTC).strftime("%Y-%m-%d %H:%M:%S")
     said = plain(" ".join(event_text(event)[: _TEXT_CHARS * 2].split()))[:_TEXT_CHARS]
     return Moment(event.version, event.kind, time, said, event.id, is_undoable)
+
+
+def _with_gaps(events: Iterable[Event]) -> list[Event | Moment]:
+    """Put one moment where events were pruned, however many."""
+    shown, known = list[Event | Moment](), 0
+    for event in events:
+        if event.version > known + 1:
+            count = plural(event.version - 1 - known, "event")
+            said = f"(pruned) {count} up to version {event.version - 1:,}"
+            shown.append(Moment(known + 1, "pruned", "", said, "", is_undoable=False))
+        shown.append(event)
+        known = event.version
+    return shown
 
 
 def _in_force(events: Sequence[Event]) -> list[Event]:

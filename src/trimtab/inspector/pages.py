@@ -472,7 +472,7 @@ class Inspector:
             of=log.version,
             newest_query="",
             rows=list(enumerate(log.moments(0, FIRST_ROWS))),
-            total=log.version,
+            total=log.rows(log.version),
             done=whole(request.query_params, "done"),
             numbers=log.status(),
         )
@@ -480,9 +480,10 @@ class Inspector:
     def timeline_rows(self, request: Request) -> Response:
         """Show some rows of it."""
         log = self._session_log()
-        total = self._version(whole(request.query_params, "version")) or 0
+        version = self._version(whole(request.query_params, "version")) or 0
+        total = log.rows(version)
         window = self._window(request, total)
-        rows = list(enumerate(log.moments(window.start, window.stop, total), window.start))
+        rows = list(enumerate(log.moments(window.start, window.stop, version), window.start))
         return self._render("timeline_rows.html", request, rows=rows, total=total)
 
     def recall(self, request: Request) -> Response:

@@ -7,6 +7,7 @@ from trimtab._shared.options import UNSET
 from trimtab.relevance.ranker import RankerLike
 from trimtab.session.hooks import HooksLike, SessionHooks
 from trimtab.session.options import FindRulesLike
+from trimtab.session.prune import Pruning
 from trimtab.session.recall import RecallTool
 from trimtab.session.redact import Redaction, WhereLike
 from trimtab.session.rule_record import SessionRule
@@ -22,6 +23,7 @@ __all__ = [
     "FindRulesLike",
     "HooksLike",
     "Origin",
+    "Pruning",
     "RankerLike",
     "RecallTool",
     "Redaction",

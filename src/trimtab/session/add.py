@@ -33,7 +33,7 @@ from trimtab.session.summarize import (
 )
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
-from trimtab.stores.rows import check_session_name
+from trimtab.stores.rows import PRUNED, check_session_name
 
 
 def eviction(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) -> Event:
@@ -233,9 +233,15 @@ def read_stored(core: Core, messages: Sequence[Dict], ids: Sequence[str]) -> Ste
     """Read these messages if the log has all of them under these ids; otherwise None.
 
     What the log says beside them does not count: a result that came twice has no call to answer any more.
+
+    Raises:
+        PrunedError: One was stored and pruned since, so that nobody knows whether it is the same.
     """
     events: list[Event] = yield LoadRequest(session=core.session, ids=tuple(ids))
     found = {event.id: event for event in events}
+    gone = next((event for event in events if event.kind == PRUNED), None)
+    if gone is not None:
+        raise (yield from core.prune_error(f"message {gone.id!r}, which was stored,", name=gone.id))
     same = all(
         one in found and found[one].message == message for one, message in zip(ids, messages, strict=True)
     )

@@ -139,7 +139,7 @@ def set_pin(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
     if unit is None or version not in unit.members:
         raise ConfigurationError(
             f"event {event_id!r} is out of reach: a summary replaced it, it was popped, or the session was"
-            " cleared. undo() the summary first"
+            " cleared or pruned. undo() the summary first"
         )
     yield from call_back(core, working_set, unit)
     working_set.state = working_set.state.with_pin(version)

@@ -19,9 +19,11 @@ from trimtab.errors import (
     EVENT,
     ROOM,
     ConfigurationError,
+    PrunedError,
     SessionDeletedError,
     SessionExpiredError,
     UnknownNameError,
+    VersionConflictError,
     option,
     phrase,
 )
@@ -50,6 +52,7 @@ from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest
 from trimtab.stores.labels import LABELS, differ
+from trimtab.stores.rows import PRUNED
 
 if TYPE_CHECKING:
     from trimtab._fitting.observation import SessionEventKind
@@ -386,11 +389,12 @@ class Core:
         *,
         rewrites: Sequence[Event] = (),
         id: str | None = None,
+        erase: bool = True,
     ) -> Steps[Event]:
         """Append one event, with the current state of the working set."""
         made = self.first_events(working_set)
         made.append(self.event(working_set, kind, data, id=id))
-        yield from self.append(working_set, made, rewrites=rewrites)
+        yield from self.append(working_set, made, rewrites=rewrites, erase=erase)
         return replace(made[-1], version=working_set.version)
 
     def next_version(self, working_set: WorkingSet) -> int:
@@ -419,12 +423,21 @@ class Core:
         )
 
     def append(
-        self, working_set: WorkingSet, events: Sequence[Event], *, rewrites: Sequence[Event] = ()
+        self,
+        working_set: WorkingSet,
+        events: Sequence[Event],
+        *,
+        rewrites: Sequence[Event] = (),
+        erase: bool = True,
     ) -> Steps[Appended]:
         """Write events; if that fails, the decisions made on the way are forgotten."""
         self.working_set, self.last_working_set = None, working_set
         done: Appended = yield AppendRequest(
-            session=self.session, expected_version=working_set.version, events=events, rewrites=rewrites
+            session=self.session,
+            expected_version=working_set.version,
+            events=events,
+            rewrites=rewrites,
+            erase=erase,
         )
         if done.duplicate:
             # The answer to this very append may have been lost on the way.
@@ -495,6 +508,8 @@ class Core:
     def message_event(self, event_id: str) -> Steps[Event]:
         """Read the event of a message, as `known_event` does."""
         event = yield from self.known_event(event_id)
+        if event is not None and event.kind == PRUNED:
+            raise (yield from self.prune_error(f"event {event_id!r}", name=event_id))
         if event is None or event.kind != "message":
             what = f"event {event_id!r} is not a message" if event else f"there is no event {event_id!r}"
             raise UnknownNameError(phrase(f"session {self.session!r}: {what}; ", EVENT), name=str(event_id))
@@ -512,7 +527,39 @@ class Core:
             raise ConfigurationError(
                 f"session {self.session!r} has the versions 0 to {working_set.version}, not {version!r:.80}"
             )
+        if 0 < asked < working_set.state.oldest:
+            raise (yield from self.prune_error(f"version {asked:,}", name=str(asked)))
         return asked
+
+    def prune_error(self, what: str, *, name: str) -> Steps[PrunedError]:
+        """Make the error of what was pruned, or stands on that; say when, if this log knows."""
+        state = (yield from self.ready()).state
+        when, shown = (
+            "",
+            f"; the oldest version that can be shown is {state.oldest:,}" if state.oldest else "",
+        )
+        if state.pruned:
+            event = yield from event_at(self.session, state.pruned, "pruning")
+            when = f" on {time.strftime('%Y-%m-%d', time.gmtime(event.time))}"
+        return PrunedError(
+            f"session {self.session!r}: {what} was pruned{when}{shown}",
+            name=name,
+            session=self.session,
+            oldest=state.oldest or None,
+        )
+
+    def require_newest(self, known: int) -> Steps[None]:
+        """Have an operation repeated that met what another writer pruned after a version that was known."""
+        newest = yield LoadRequest(session=self.session, limit=1, newest_first=True)
+        if newest and newest[0].version != known:
+            self.working_set = None
+            raise VersionConflictError(
+                f"session {self.session!r} was pruned since this object read it at version {known}, and"
+                f" is at version {newest[0].version} now: nothing was changed. Repeat the call",
+                session=self.session,
+                expected_version=known,
+                actual_version=newest[0].version,
+            )
 
 
 def _facts_of(event: Event) -> dict[str, Any] | None:

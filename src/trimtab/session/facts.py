@@ -25,6 +25,7 @@ from trimtab.session.schema import check_kinds
 from trimtab.session.state import State
 from trimtab.session.zones import limits_of
 from trimtab.stores import Event, LoadRequest, SearchRequest
+from trimtab.stores.rows import PRUNED
 from trimtab.stores.search import MAX_POSTINGS, supersedes_mark
 from trimtab.strategies.fact_extractor import Fact
 
@@ -102,11 +103,13 @@ class FactChain:
         first, last = self._at
         if not last:
             return None
-        events = yield from _answer(self._session, first, last)
+        events = yield from answer_at(self._session, first, last)
         self.first, data = first, events[-1].data
         self._at, self.best, self.names_all = data["previous"], data.get("best"), not data.get("more")
         found: list[KnownFact] = []
         for event in reversed(events[:-1]):
+            if event.kind == PRUNED:
+                continue  # a newer one stands in its place
             now = self._instead.get(event.version, event)
             if event.version not in self._superseded:
                 if now.data.get("stale"):
@@ -152,10 +155,12 @@ def fact_in(data: Mapping[str, Any], /) -> Fact:
     )
 
 
-def _answer(session: str, first: int, last: int) -> Steps[list[Event]]:
-    """Read the events of an answer, or the last of them."""
+def answer_at(session: str, first: int, last: int) -> Steps[list[Event]]:
+    """Read the events of an answer, or the last of them; facts in whose place others stand may be pruned."""
     events: list[Event] = yield LoadRequest(session=session, after=first - 1, before=last + 1)
-    if len(events) != last - first + 1 or events[-1].kind != "facts":
+    if len(events) == last - first + 1:
+        check_kinds(events[-1:], "facts", session)
+    else:
         raise CorruptSessionError(
             f"session {session!r}: there are no facts at event {last}", session=session, version=last
         )
@@ -166,7 +171,7 @@ def _links(session: str, last: int) -> Steps[Mapping[str, Any]]:
     """Read what the last event of an answer says of those before it; 0: there is none."""
     if not last:
         return {"depth": 0, "previous": (0, 0), "jump": (0, 0)}
-    return (yield from _answer(session, last, last))[0].data
+    return (yield from answer_at(session, last, last))[0].data
 
 
 def next_links(session: str, previous: Sequence[int]) -> Steps[dict[str, Any]]:
@@ -334,6 +339,51 @@ def read_facts(session: str, state: State, reader: MessageReader) -> Steps[Facts
         return None
     message = reader.facts_message([one.fact for one in in_order])
     return Facts(known=tuple(in_order), message=message, tokens=reader.tokens(message))
+
+
+class Standing(NamedTuple):
+    """What of the answers in force a state needs, by version."""
+
+    kept: set[int]
+    """Facts in force, those that lost their text while they were, and the last event of each answer."""
+    emptied: set[int]
+    """Facts in whose place others stand, of which only the rank is needed."""
+    named: set[str]
+    """Ids of facts that the newest list of the best names."""
+
+
+def standing_facts(session: str, batch: Sequence[int], *, before: int) -> Steps[Standing]:
+    """Say which facts the views of a state need, and may not be pruned.
+
+    To know the best facts, answers are read back to the newest that names those before it: by what it names,
+    and by all facts since, whether others stand in their place or not. Of these no text is needed.
+
+    Args:
+        session: Its name.
+        batch: The newest answer in force.
+        before: Only facts older than this version are of interest.
+    """
+    standing, superseded, is_ranked = Standing(set(), set(), set()), set[int](), False
+    first, last = batch
+    while last:
+        events = yield from answer_at(session, first, last)
+        data = events[-1].data
+        if last < before:
+            standing.kept.add(last)
+        for event in reversed(events[:-1]):
+            if event.kind == PRUNED:
+                continue
+            there = event.version in superseded
+            superseded.add(event.data["supersedes"])
+            if event.version < before and not (there and is_ranked):
+                (standing.emptied if there else standing.kept).add(event.version)
+        if not is_ranked and "best" in data:
+            is_ranked = True
+            standing.named.update(data["best"])
+        first, last = data["previous"]
+    if not is_ranked:
+        standing.emptied.clear()
+    return standing
 
 
 def recount_facts(session: str, state: State, instead: Mapping[int, Event] | None = None) -> Steps[State]:

@@ -20,10 +20,11 @@ from trimtab.session.options import Options
 from trimtab.session.pops import Gone, WayBack, gone_since
 from trimtab.session.recollection import RecalledUnit, Recollection, origins_of, unit_text
 from trimtab.session.rules import read_rules
-from trimtab.session.schema import CHECKED_NAMES, check_kinds, check_state
+from trimtab.session.schema import CHECKED_NAMES, check_kinds, check_state, prune_error
 from trimtab.session.state import Members, State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
+from trimtab.stores.rows import PRUNED
 
 FIRST_PAGE = 64
 LARGEST_PAGE = 1024
@@ -32,8 +33,10 @@ LARGEST_PAGE = 1024
 class Pages:
     """Events in pages that grow, from one end of a part of the log to the other."""
 
-    def __init__(self, session: str, *, after: int, before: int, newest_first: bool) -> None:
-        self._session = session
+    def __init__(
+        self, session: str, *, after: int, before: int, newest_first: bool, largest: int = LARGEST_PAGE
+    ) -> None:
+        self._session, self._largest = session, largest
         self._after, self._before = after, before
         self._newest_first = newest_first
         self._size = FIRST_PAGE
@@ -49,7 +52,7 @@ class Pages:
             limit=self._size,
             newest_first=self._newest_first,
         )
-        self._size = min(LARGEST_PAGE, self._size * 2)
+        self._size = min(self._largest, self._size * 2)
         if not events or events[0].version != (self._before - 1 if self._newest_first else self._after + 1):
             missing = self._before - 1 if self._newest_first else self._after + 1
             raise CorruptSessionError(
@@ -62,6 +65,42 @@ class Pages:
         else:
             self._after = events[-1].version
         return events
+
+
+class PagesBetween:
+    """The events in some parts of the log, page by page, oldest first, without those that were pruned.
+
+    Before the version `whole`, only those that are `kept`; None: all that are still there.
+    """
+
+    def __init__(
+        self, session: str, spans: Iterable[tuple[int, int]], *, kept: Container[int] | None, whole: int
+    ) -> None:
+        self._kept, self._whole = kept, whole
+        self._parts = [
+            Pages(session, after=first - 1, before=last + 1, newest_first=False) for first, last in spans
+        ]
+
+    def next(self) -> Steps[list[Event]]:
+        """Read the next page; empty at the end."""
+        while self._parts:
+            page = yield from self._parts[0].next()
+            if not page:
+                del self._parts[0]
+            elif there := [event for event in page if self._stays(event)]:
+                return there
+        return []
+
+    def _stays(self, event: Event) -> bool:
+        kept = self._kept is None or event.version >= self._whole or event.version in self._kept
+        return kept and event.kind != PRUNED
+
+
+def require_there(events: Iterable[Event], state: State, session: str, /) -> None:
+    """Refuse to go on where something of what a state has waiting or recent was pruned."""
+    gone = next((event for event in events if event.kind == PRUNED and event.version >= state.live), None)
+    if gone is not None:
+        raise prune_error(gone, session)
 
 
 def event_at(session: str, version: int, kind: str | None = None) -> Steps[Event]:
@@ -179,7 +218,7 @@ class UnitsBack:
     """The units that are recent or wait, page by page from the newest back; not those `beside` the cut."""
 
     def __init__(self, session: str, state: State, *, version: int, reader: MessageReader) -> None:
-        self._session, self._reader = session, reader
+        self._session, self._reader, self._state = session, reader, state
         self._pages = Pages(session, after=state.live - 1, before=version + 1, newest_first=True)
         self._back, self._explicit = WayBack(), _explicit(state)
         self._left = sorted(state.left)
@@ -191,6 +230,7 @@ class UnitsBack:
         if self._ended:
             return None
         events = yield from self._pages.next()
+        require_there(events, self._state, self._session)
         self._ended = not events
         units = list[SessionUnit]()
         for first, event in _messages(self._back.there(events), self._explicit):
@@ -378,6 +418,7 @@ def oldest_messages(
     before = max(span.stop, span.ends) if span.start < span.stop else span.start
     pages = Pages(session, after=span.start - 1, before=before, newest_first=False)
     while not border and (events := (yield from pages.next())):
+        require_there(events, state, session)
         for first, event in _messages(events, apart, gone):
             over = left_tokens < 0 or event.version >= span.stop
             if first == event.version and over and not unanswered:
@@ -404,26 +445,33 @@ def summarized_messages(
 
     Returns:
         The messages by version, as a view would show them, with their origins. What each of the summaries
-        covered is there whole or not at all.
+        covered is there whole or not at all: it ends where something was pruned.
     """
     found: dict[int, tuple[Dict, Origins]] = {}
     left_tokens = limit_tokens
     while version and left_tokens > 0:
-        summary = yield from event_at(session, version, "summary")
+        summary = yield from event_at(session, version)
+        if summary.kind == PRUNED:
+            break
+        check_kinds([summary], "summary", session)
         covered = {member for members in summary.data["covers"] for member in members}
-        for start, stop in _runs(sorted(covered)):
+        there: dict[int, tuple[Dict, Origins]] = {}
+        for start, stop in runs_near(sorted(covered)):
             pages = Pages(session, after=start - 1, before=stop + 1, newest_first=False)
             while events := (yield from pages.next()):
                 for _, event in _messages(events):
                     if event.version in covered:
                         shown = reader.show(event.data, event.id)
-                        found[event.version] = shown.message, shown.origins
+                        there[event.version] = shown.message, shown.origins
                         left_tokens -= reader.tokens(shown.message)
+        if len(there) < len(covered):
+            break
+        found |= there
         version = summary.data["previous"]
     return found
 
 
-def _runs(versions: Sequence[int]) -> Iterator[tuple[int, int]]:
+def runs_near(versions: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Part versions into runs, first and last, that leave no page of other events between two of theirs."""
     start = 0
     for at, version in enumerate(versions):
@@ -436,6 +484,15 @@ def recount(session: str, state: State, *, version: int, reader: MessageReader) 
     """Add up again what is recent and what waits, with another counter."""
     units = yield from live_units(session, state, stop=version + 1, reader=reader)
     return state.with_counts_of((unit.versions, unit.tokens) for unit in units)
+
+
+def recount_waiting(session: str, state: State, *, reader: MessageReader) -> Steps[State]:
+    """Add up again what waits, where of all that waited something was pruned."""
+    units = yield from live_units(session, state, stop=state.cut, reader=reader)
+    waiting = [unit for unit in units if state.place(unit.first) == "pending"]
+    return state.with_pending(
+        tokens=sum(unit.tokens for unit in waiting), messages=sum(len(unit.members) for unit in waiting)
+    )
 
 
 def recount_moved(

@@ -15,6 +15,7 @@ from trimtab.errors import CorruptSessionError
 from trimtab.session.effects import Steps
 from trimtab.session.state import State
 from trimtab.stores import Event, LoadRequest
+from trimtab.stores.rows import PRUNED
 
 Span = tuple[int, int]
 """Versions of a message that was popped, and of the event that says so."""
@@ -61,6 +62,8 @@ def gone_since(session: str, state: State, start: int) -> Steps[Gone]:
     spans, at = list[Sequence[int]](), state.popped
     while at >= start and at:
         event = yield from _pop_at(session, at)
+        if event is None:
+            break
         spans += event.data["gone"]
         at = event.data["older"]
     return Gone(spans)
@@ -71,6 +74,9 @@ def spans_with(session: str, state: State, span: Span) -> Steps[dict[str, object
     spans, older = list[Sequence[int]](), state.popped
     while older and not spans:
         event = yield from _pop_at(session, older)
+        if event is None:
+            older = 0
+            break
         spans = [one for one in event.data["gone"] if one[0] < span[0]]
         if len(spans) < MAX_SPANS:
             older = event.data["older"]
@@ -80,8 +86,11 @@ def spans_with(session: str, state: State, span: Span) -> Steps[dict[str, object
     return {"gone": [*map(list, spans), list(span)], "older": older}
 
 
-def _pop_at(session: str, version: int) -> Steps[Event]:
+def _pop_at(session: str, version: int) -> Steps[Event | None]:
+    """Read the event of a pop; None if it was pruned, with all that it and those before it took off."""
     events: list[Event] = yield LoadRequest(session=session, after=version - 1, before=version + 1)
+    if events and events[0].kind == PRUNED:
+        return None
     if not events or events[0].kind != "popped":
         raise CorruptSessionError(
             f"session {session!r}: event {version} is not a pop", session=session, version=version

@@ -39,6 +39,7 @@ from trimtab.session.recollection import (
 from trimtab.session.view import cut_by_fit
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, Found, LoadRequest, SearchRequest, searchable_text
+from trimtab.stores.rows import PRUNED
 from trimtab.stores.search import fact_key
 
 PAGE = 256
@@ -129,6 +130,7 @@ def _rank(
     best: list[Event] = []
     scores = dict[int, float]()
     said, back = set[str](), WayBack()
+    after = max(after, working_set.state.whole - 1)
     pages = Pages(core.session, after=after, before=working_set.version + 1, newest_first=True)
     while events := (yield from pages.next()):
         hidden = (yield from _hidden_facts(core, working_set, events, said)) if facts else ()
@@ -371,7 +373,9 @@ def _members(core: Core, working_set: WorkingSet, event: Event) -> Steps[list[Ev
     events: list[Event] = yield LoadRequest(
         session=core.session, after=first, before=working_set.version + 1, limit=_REACH
     )
-    head = event if first == event.version else (yield from event_at(core.session, first, "message"))
+    head = event if first == event.version else (yield from event_at(core.session, first))
+    if head.kind == PRUNED:
+        head = event
     gone = yield from gone_since(core.session, working_set.state, first)
     joined = (one for one in events if one.data.get("joins") == first)
     whole = {one.version: one for one in joined if one.version not in gone}

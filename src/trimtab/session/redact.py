@@ -21,12 +21,12 @@ from trimtab.session.change import call_back_newest
 from trimtab.session.core import Core, id_of
 from trimtab.session.effects import Steps
 from trimtab.session.facts import facts_in_force, recount_facts
+from trimtab.session.history import log_pages
 from trimtab.session.log import recount_rewritten, state_of
 from trimtab.session.pops import gone_since
 from trimtab.session.state import State
 from trimtab.session.traces import Traces, said_elsewhere, says_nothing, without
 from trimtab.session.undo import facts_since, state_without, summaries_since
-from trimtab.session.view import log_pages
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
 from trimtab.stores.search import searchable_text
@@ -200,7 +200,7 @@ class Where:
 def _find(core: Core, where: Where) -> Steps[list[Event]]:
     """Find the messages of the log that are meant, and were not overwritten before."""
     found = list[Event]()
-    pages = yield from log_pages(core, 0, None)
+    pages = yield from log_pages(core, 0, None, unfinished=True)
     while events := (yield from pages.next()):
         told = [event for event in events if event.kind == "message" and not event.data.get("redacted")]
         found += compress(told, (yield from in_turns(where.meets, told, each=TURN)))
@@ -296,15 +296,19 @@ def _to_be_made_again(
 ) -> AbstractSet[int]:
     """Say which summaries are taken back: those in force that repeat a message, up to the newest.
 
-    Not where they are many: then they are mended. Where nothing remains of the newest, it is made again with
-    a few before it.
+    Not where they are many, or where what they cover was pruned: then they are mended. Where nothing remains
+    of the newest, it is made again with a few before it.
     """
     chain, version = list[int](), state.summary
     while version in summaries:
         chain.append(version)
         version = summaries[version].data["previous"]
     chain.append(state.anchor_summary)  # all others were written beside it
-    again = chain if chain[-1] in repeating else list(takewhile(repeating.__contains__, chain))
+    if any(version <= state.oldest for version in chain if version in repeating):
+        chain = list(takewhile(lambda version: version > state.oldest, chain))
+        again = list(takewhile(repeating.__contains__, chain))
+    else:
+        again = chain if chain[-1] in repeating else list(takewhile(repeating.__contains__, chain))
     if len(again) > MOST_AGAIN:
         again = chain[:MOST_AGAIN] if says_nothing(repeating.get(chain[0], "kept")) else []
     return frozenset(again)

@@ -14,7 +14,7 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeVar, run
 from weakref import WeakSet
 
 from trimtab._shared.steps import arun, run
-from trimtab.errors import ConfigurationError, CopyError, StoreError
+from trimtab.errors import ConfigurationError, CopyError, PrunedError, StoreError
 from trimtab.session.core import Core, warn
 from trimtab.session.effects import Delete, Effect, Steps, aask, aperform, ask_anyhow, is_async, perform
 from trimtab.session.extract import FactJob, fact_job
@@ -290,8 +290,15 @@ class Runner:
 
     def _whole(self, steps: Steps[T]) -> Steps[T]:
         """Run an algorithm so that an interruption, such as a cancellation, leaves nothing half done."""
+        core = self.core
+        known = core.working_set
         try:
             return (yield from steps)
+        except PrunedError as error:
+            seen = core.working_set or core.last_working_set or known
+            if seen is not None and error.oldest is None:  # it was met, and not known beforehand
+                yield from core.require_newest(seen.version)
+            raise
         except Exception:
             raise
         except BaseException:

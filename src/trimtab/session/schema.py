@@ -13,11 +13,11 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from trimtab.budget import MOST_TOKENS
-from trimtab.errors import CorruptSessionError, EncryptionKeyError
+from trimtab.errors import CorruptSessionError, EncryptionKeyError, PrunedError
 from trimtab.formats.origin import ORIGINS
 from trimtab.formats.values import short_repr
 from trimtab.stores import Event
-from trimtab.stores.rows import is_name
+from trimtab.stores.rows import PRUNED, is_name
 from trimtab.stores.search import SEALED
 from trimtab.strategies.fact_extractor import MAX_WEIGHT
 
@@ -82,6 +82,13 @@ def _span(value: Any, at: int) -> bool:
 
 def _spans(value: Any, at: int) -> bool:
     return bool(value) and _list_of(_span)(value, at)
+
+
+def _run(value: Any, at: int) -> bool:
+    """Tell whether it is the first and the last version of a run of events."""
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        return False
+    return all(_whole(one, 1, at) for one in value) and value[0] <= value[1]
 
 
 def _answer(value: Any, at: int) -> bool:
@@ -156,6 +163,7 @@ _TEXTS = Check("a list of texts", _texts)
 _ID = Check("the id of an event", lambda value, at: is_name(value))
 _IDS = Check("a list of ids of events", _list_of(lambda value, at: is_name(value)))
 _FLAG = Check("true or false", lambda value, at: isinstance(value, bool))
+_SPANS = Check("a list of the first and the last versions of runs", _list_of(_run))
 _MAPPING = Check("a mapping", lambda value, at: isinstance(value, Mapping))
 _MESSAGES = Check("a list of messages", _list_of(_MAPPING.fits))
 _COUNT = Check("a whole number of at least 0", lambda value, at: _whole(value, 0, MOST_TOKENS))
@@ -287,6 +295,15 @@ KINDS: Mapping[str, Mapping[str, Check]] = {
     "pinned": {"event": _ID},
     "unpinned": {"event": _ID},
     "undone": {"event": _ID, "version": _earlier("", least=1)},
+    PRUNED: {},
+    "pruning": {
+        "keep": _COUNT,
+        "before": _by_now("", least=1),
+        "oldest": _by_now("", least=1),
+        "kept": _SPANS,
+        "emptied": _SPANS,
+    },
+    "erased": {"of": _earlier("pruning", least=1), "events": _COUNT, "messages": _COUNT, "bytes": _COUNT},
     "redacted": {
         "events": _IDS,
         "stale": _IDS,
@@ -322,6 +339,9 @@ STATE: Mapping[str, Check] = {
     "newest_fact": _by_now("fact"),
     "popped": _by_now("popped"),
     "switched": _by_now("options"),
+    "whole": _FROM_ONE,
+    "oldest": _by_now(""),
+    "pruned": _by_now("pruning"),
     "read": _BORDER,
     "unread": _VERSIONS,
     "usage_first": _by_now("message"),
@@ -394,18 +414,35 @@ def check_events(events: Iterable[Event], session: str, /) -> None:
 
 
 def check_kinds(events: Iterable[Event], kind: str | None, session: str, /) -> None:
-    """Refuse events that are named as a wrong kind; None: any kind is allowed."""
+    """Refuse events that are named as a wrong kind; None: any kind is allowed.
+
+    Raises:
+        PrunedError: One was pruned.
+        CorruptSessionError: One is of another kind.
+    """
     for event in events:
         if kind not in (None, event.kind):
+            if event.kind == PRUNED:
+                raise prune_error(event, session)
             raise _fault(session, event, f"is named as an event of the kind {kind}, but is not one")
+
+
+def prune_error(event: Event, session: str, /) -> PrunedError:
+    """Make the error of an event of which only its place remains."""
+    return PrunedError(
+        f"session {session!r}: event {event.version} was pruned", name=str(event.version), session=session
+    )
 
 
 def check_state(event: Event, session: str, /) -> None:
     """Refuse a state that no session can have had.
 
     Raises:
+        PrunedError: The event was pruned, and has none.
         CorruptSessionError: It is none.
     """
+    if event.kind == PRUNED:
+        raise prune_error(event, session)
     state = event.state
     unknown = state.keys() - STATE.keys()
     if unknown:
@@ -463,6 +500,8 @@ def check_log(events: Sequence[Event], session: str, /) -> None:
     check_events(events, session)
     kinds = [event.kind for event in events]
     for event in events:
+        if event.kind == PRUNED:
+            continue
         check_state(event, session)
         for part, table, there in (("data", KINDS[event.kind], event.data), ("state", STATE, event.state)):
             for name in table.keys() & there.keys():
@@ -494,9 +533,12 @@ def _other_kind(value: Any, check: Check, kinds: Sequence[str]) -> str | None:
     """Name an event that is named as a wrong kind; None if there is none."""
     if check is _ANSWER and value[1]:
         first, last = value
-        if kinds[last - 1] != "facts" or set(kinds[first - 1 : last - 1]) != {"fact"}:
+        if kinds[last - 1] == PRUNED:
+            return None
+        if kinds[last - 1] != "facts" or not {"fact", PRUNED}.issuperset(kinds[first - 1 : last - 1]):
             return f"the events {first} to {last}, which are no answer of facts"
-    wrong = next((one for one in _versions(value) if kinds[one - 1] != check.names), 0) if check.names else 0
+    there = (check.names, PRUNED)
+    wrong = next((one for one in _versions(value) if kinds[one - 1] not in there), 0) if check.names else 0
     return f"event {wrong}, which is of the kind {kinds[wrong - 1]} and not {check.names}" if wrong else None
 
 

@@ -29,6 +29,7 @@ from trimtab.session.change import (
 )
 from trimtab.session.change_rules import add_rule, drop_rule
 from trimtab.session.core import Core, new_event_id
+from trimtab.session.history import log_pages, message_whole
 from trimtab.session.hooks import HooksLike
 from trimtab.session.labels import Labelled, fork_bounds
 from trimtab.session.options import (
@@ -58,8 +59,6 @@ from trimtab.session.view import (
     ViewDiff,
     diff_views,
     fit_view,
-    log_pages,
-    message_whole,
     origins_of,
     status_fragment,
     status_of,

@@ -34,7 +34,6 @@ from trimtab.session.rules import events_of_rules
 from trimtab.session.runner import Runner
 from trimtab.session.schema import check_log, check_options
 from trimtab.session.state import State
-from trimtab.session.view import log_pages
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store, StoreLike
 from trimtab.stores.rows import check_session_name
@@ -59,7 +58,7 @@ def snapshot_of(core: Core, *, history: bool) -> Steps[dict[str, Any]]:
     working_set = yield from core.ready()
     listed, digest = list[dict[str, Any]](), _Digest()
     if history:
-        pages = yield from log_pages(core, 0, None)
+        pages = Pages(core.session, after=0, before=working_set.version + 1, newest_first=False)
         while page := (yield from pages.next()):
             yield from _write_down(page, listed, digest)
     elif working_set.version:

@@ -96,6 +96,12 @@ class State:
     """Version of the newest event that popped a message; 0: there is none."""
     switched: int = 0
     """Version of the newest event that switched the model; 0: there is none."""
+    whole: int = 1
+    """Version from which on the log is whole; of what is older, only what later states need is there."""
+    oldest: int = 0
+    """The oldest version whose view can be shown, and on which a decision can be undone; 0: all can."""
+    pruned: int = 0
+    """Version of the newest event that pruned the log; 0: none did, or it is not in this log."""
     aside_tokens: int = 0
     """Tokens of all units that ever stopped being recent: what the distance between failures goes by."""
     epoch: int = 0
@@ -401,6 +407,9 @@ class State:
             facts=FactRecord(newest=self.facts.newest, read=version + 1),
             popped=self.popped,
             switched=self.switched,
+            whole=self.whole,
+            oldest=self.oldest,
+            pruned=self.pruned,
             live=version + 1,
             cut=version + 1,
             epoch=self.epoch + 1,
@@ -451,6 +460,18 @@ class State:
     def with_new_epoch(self) -> State:
         """Make a summary that is being written stale."""
         return replace(self, epoch=self.epoch + 1)
+
+    # -- in a log that was pruned
+
+    def reaching_to(self, whole: int, /) -> State:
+        """Have nothing that waits and is not named, from before a version: it was pruned."""
+        if self.live >= whole:
+            return self
+        return replace(self, live=whole, cut=max(self.cut, whole))
+
+    def with_pruning(self, *, whole: int, oldest: int, pruned: int) -> State:
+        """Have a log that is whole from a version on, by the event of a version; 0: by none of this log."""
+        return replace(self.reaching_to(whole), whole=whole, oldest=oldest, pruned=pruned)
 
     # -- in a log of its own that has only what is needed to go on
 
@@ -528,6 +549,9 @@ class State:
             calibration=replace(self.calibration, first=new.get(self.calibration.first, 0)),
             popped=0,  # none of those is here
             switched=0,
+            whole=1,
+            oldest=0,
+            pruned=0,
         )
 
     def with_pending(self, *, tokens: int, messages: int) -> State:

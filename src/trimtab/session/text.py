@@ -95,5 +95,13 @@ _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "unpinned": lambda data: f"{data['event']}",
     "undone": lambda data: f"{data['event']} (version {data['version']}) and every decision after it",
     "redacted": lambda data: ", ".join(data["events"]),
+    "pruning": lambda data: (
+        f"what is older than version {data['before']:,}, but for what is still needed; from version"
+        f" {data['oldest']:,} on views can be shown"
+    ),
+    "erased": lambda data: (
+        f"{plural(data['events'], 'event')} pruned by version {data['of']:,},"
+        f" {plural(data['messages'], 'message')} of them"
+    ),
     "popped": lambda data: f"{data['event']} (version {data['gone'][-1][0]})",
 }

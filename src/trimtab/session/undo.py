@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from trimtab.errors import (
     EVENT,
+    PrunedError,
     UnknownNameError,
     phrase,
 )
 from trimtab.session.change import call_back_newest
 from trimtab.session.core import Core, id_of
 from trimtab.session.effects import Steps
-from trimtab.session.facts import recount_facts
+from trimtab.session.facts import answer_at, recount_facts
 from trimtab.session.log import (
     Pages,
     event_at,
@@ -27,6 +28,7 @@ from trimtab.session.schema import check_kinds
 from trimtab.session.state import Members, State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
+from trimtab.stores.rows import PRUNED
 
 DECISIONS = frozenset({"summary", "evicted", "facts"})
 """Kinds of events that `undo` takes back."""
@@ -73,6 +75,7 @@ def state_without(
         version = before.summary
         before = state_of((yield from event_at(core.session, version - 1)), core.session)
     state = working_set.state
+    before = before.reaching_to(state.whole)
     gone = yield from gone_since(core.session, state, version)
     pinned = [
         members
@@ -149,14 +152,28 @@ def waiting_under_summaries(
 def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> Steps[Event]:
     """Find the decision to take back: the named one, or the newest current one."""
     in_force = InForce()
-    pages = Pages(core.session, after=0, before=working_set.version + 1, newest_first=True)
+    state = working_set.state
+    pages = Pages(core.session, after=state.oldest, before=working_set.version + 1, newest_first=True)
     while not in_force.ended and (events := (yield from pages.next())):
         for event in in_force.among(events):
             if event_id in (None, event.id):
                 return event
-    what = "no current summary, facts or eviction" if event_id is None else f"no such decision {event_id!r}"
+    if state.oldest and not in_force.ended:
+        raise PrunedError(
+            f"session {core.session!r} has {_no_decision(event_id)} since version {state.oldest:,}, and what"
+            " was decided before that cannot be undone: the log was pruned",
+            name=event_id or "",
+            session=core.session,
+            oldest=state.oldest,
+        )
     hint = () if event_id is None else ("; ", EVENT)
-    raise UnknownNameError(phrase(f"session {core.session!r} has {what} to undo", *hint), name=event_id or "")
+    raise UnknownNameError(
+        phrase(f"session {core.session!r} has {_no_decision(event_id)} to undo", *hint), name=event_id or ""
+    )
+
+
+def _no_decision(event_id: str | None) -> str:
+    return "no current summary, facts or eviction" if event_id is None else f"no such decision {event_id!r}"
 
 
 class InForce:
@@ -165,15 +182,19 @@ class InForce:
     def __init__(self) -> None:
         self._undone: int | None = None
         """The oldest version from which on decisions are taken back."""
+        self._oldest = 0
+        """The oldest version on which a decision can be undone; what is older was pruned."""
         self.ended = False
         """Whether nothing older is current."""
 
     def among(self, events: Iterable[Event], /) -> Iterator[Event]:
         """Return the current decisions among the next events, newest first."""
         for event in events:
-            if event.kind in ("cleared", "abridged"):
+            if event.kind in ("cleared", "abridged", PRUNED) or event.version <= self._oldest:
                 self.ended = True
                 return
+            if event.kind == "pruning":
+                self._oldest = max(self._oldest, event.data["oldest"])
             if event.kind in RETRACTIONS:
                 version = event.data["version"]
                 self._undone = version if self._undone is None else min(self._undone, version)
@@ -198,18 +219,31 @@ def summaries_over(core: Core, working_set: WorkingSet, versions: set[int]) -> S
 
 
 def summaries_since(core: Core, working_set: WorkingSet, after: int) -> Steps[list[Event]]:
-    """Read every summary newer than a version, current or not, oldest first."""
-    newest_first = list[Event]()
-    version = working_set.state.newest_summary
-    while version > after:
+    """Read every summary newer than a version, current or not, oldest first; of pruned parts the current."""
+    newest_first, state = list[Event](), working_set.state
+    version, floor = state.newest_summary, max(after, state.whole - 1)
+    while version > floor:
         newest_first.append((yield from event_at(core.session, version, "summary")))
         version = newest_first[-1].data.get("older", -1)  # each says which was before it
     if version < 0:  # of older logs every event is looked at
         before = newest_first[-1].version if newest_first else working_set.version + 1
-        pages = Pages(core.session, after=after, before=before, newest_first=True)
+        pages = Pages(core.session, after=floor, before=before, newest_first=True)
         while events := (yield from pages.next()):
             newest_first += [event for event in events if event.kind == "summary"]
-    return newest_first[::-1]
+    older = (yield from _older_summaries(core, state, after)) if after < floor else {}
+    return [*(older[version] for version in sorted(older)), *newest_first[::-1]]
+
+
+def _older_summaries(core: Core, state: State, after: int) -> Steps[dict[int, Event]]:
+    """Read the summaries that a state stands on, from before the log is whole, and newer than a version."""
+    found = dict[int, Event]()
+    for version in (state.anchor_summary, state.summary):
+        while version > after and version not in found:
+            event = yield from event_at(core.session, version)
+            if event.kind == PRUNED:
+                break
+            found[version], version = event, event.data["previous"]
+    return {version: event for version, event in found.items() if version < state.whole}
 
 
 def facts_of(core: Core, working_set: WorkingSet, targets: Sequence[Event]) -> Steps[list[Event]]:
@@ -220,16 +254,31 @@ def facts_of(core: Core, working_set: WorkingSet, targets: Sequence[Event]) -> S
 
 
 def facts_since(core: Core, working_set: WorkingSet, after: int) -> Steps[list[Event]]:
-    """Read every fact newer than a version, current or not."""
-    version, found = working_set.state.facts.newest, list[Event]()
-    while version > after:  # a fact is younger than what it comes from; each says which was before it
+    """Read every fact newer than a version, current or not; of pruned parts the current."""
+    state = working_set.state
+    version, found, floor = state.facts.newest, list[Event](), max(after, state.whole - 1)
+    while version > floor:  # a fact is younger than what it comes from; each says which was before it
         newest = yield from event_at(core.session, version, "fact")
         batch: list[Event] = yield LoadRequest(
             session=core.session, after=version - newest.data["at"] - 1, before=version + 1
         )
-        check_kinds(batch, "fact", core.session)
-        found += batch
-        version = batch[0].data["older"]
+        newer = [event for event in batch if event.version > floor]
+        check_kinds(newer, "fact", core.session)
+        found += newer
+        version = batch[0].data.get("older", 0)
+    if after < floor:
+        found += yield from _older_facts(core, state, after)
+    return found
+
+
+def _older_facts(core: Core, state: State, after: int) -> Steps[list[Event]]:
+    """Read the facts of answers in force, older than where the log is whole, and newer than a version."""
+    found = list[Event]()
+    first, last = state.facts.batch
+    while last > after:
+        events = yield from answer_at(core.session, first, last)
+        found += [one for one in events if one.kind == "fact" and after < one.version < state.whole]
+        first, last = events[-1].data["previous"]
     return found
 
 

@@ -13,7 +13,6 @@ from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, window_note
 from trimtab._fitting.settle import settle_fit
 from trimtab._shared import observers
-from trimtab._shared.checks import check_whole
 from trimtab._shared.steps import drive
 from trimtab.budget import Budget
 from trimtab.conversation.order import newest_inside
@@ -27,11 +26,18 @@ from trimtab.report import RuleCounts, SummaryCheck
 from trimtab.report.html import facts_fragment
 from trimtab.report.text import number, plural, runs
 from trimtab.session.calibration import Calibration
-from trimtab.session.core import Core, ViewGiven, ViewShown, id_of
+from trimtab.session.core import Core, ViewGiven, ViewShown
 from trimtab.session.effects import FitContext, Steps
 from trimtab.session.facts import read_facts, recount_facts
 from trimtab.session.in_context import NO_ROOM, request_of, written_in_output
-from trimtab.session.log import Pages, event_at, events_at, read_working_set, recount, state_of
+from trimtab.session.log import (
+    event_at,
+    events_at,
+    read_working_set,
+    recount,
+    recount_waiting,
+    state_of,
+)
 from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.options import Options, session_budget
 from trimtab.session.plain import copy_plain
@@ -754,7 +760,11 @@ def working_set_at(core: Core, version: int) -> Steps[WorkingSet]:
     if version == 0:
         state = State(budget_tokens=working_set.state.budget_tokens)
         return WorkingSet.begin(working_set.reader, state, version=0)
-    state = state_of((yield from event_at(core.session, version)), core.session)
+    whole = working_set.state.whole
+    then = state_of((yield from event_at(core.session, version)), core.session)
+    state = then.reaching_to(whole)
+    if state.live != then.live:
+        state = yield from recount_waiting(core.session, state, reader=working_set.reader)
     known = yield from core.known_options(state.options)
     options = core.options_of(known)
     if options.context is not None:
@@ -821,22 +831,6 @@ def diff_views(core: Core, a: int, b: int) -> Steps[ViewDiff]:
         recalled_before=tuple(events[version] for version in recalled[0]),
         recalled_after=tuple(events[version] for version in recalled[1]),
     )
-
-
-def log_pages(core: Core, after: int, before: int | None) -> Steps[Pages]:
-    """Read the log from its beginning."""
-    working_set = yield from core.ready()
-    after = check_whole("after", after, least=0)
-    before = None if before is None else check_whole("before", before, least=0)
-    stop = working_set.version + 1 if before is None else min(before, working_set.version + 1)
-    return Pages(core.session, after=after, before=stop, newest_first=False)
-
-
-def message_whole(core: Core, event: Event | str) -> Steps[Dict]:
-    """Read a whole message, as a view with enough room would show it."""
-    found = yield from core.message_event(id_of(event))
-    whole: Dict = copy_plain(MessageReader(core.in_force).show(found.data, None).message)
-    return whole
 
 
 def _versions_in(working_set: WorkingSet) -> set[int]:

@@ -701,7 +701,8 @@ class WorkingSet:
         """
         inserted = (self.summary, self.anchor_summary, self.facts, self.rule_block)
         summarized = any(one is not None for one in inserted)
-        moved = self.hidden or self.out or summarized or self.reader.options.pending_first
+        pruned = self.state.whole > self.state.cleared + 1
+        moved = self.hidden or self.out or summarized or pruned or self.reader.options.pending_first
         if not moved:
             return set()
         units, format = self.view(), self.reader.format

@@ -87,8 +87,8 @@ class AppendRequest:
         expected_version: The version on which this is based.
         events: The events to add; the store gives them the versions after the expected one, in order. If
             there are none, the request only rewrites, and the session keeps its version.
-        rewrites: New data of stored events, by version; their id, kind and time do not change. For redaction
-            and new keys only.
+        rewrites: New data of stored events, by version. Their id and time do not change; their kind may only
+            change to "pruned", and then stays so. For redaction, pruning and new keys only.
         incarnation: Which of the sessions with this name it is based on (its events say); None: the current
             one.
         labels: Whose the session is from now on, its metadata and its time to live. None: what its events
@@ -105,8 +105,8 @@ class AppendRequest:
     none, the request only rewrites, and the session keeps its version.
     """
     rewrites: Sequence[Event] = ()
-    """New data of stored events, by version; their id, kind and time do not change. For redaction and new
-    keys only.
+    """New data of stored events, by version. Their id and time do not change; their kind may only change to
+    "pruned", and then stays so. For redaction, pruning and new keys only.
     """
     incarnation: str | None = None
     """Which of the sessions with this name it is based on (its events say); None: the current one."""

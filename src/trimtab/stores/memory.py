@@ -23,6 +23,7 @@ from trimtab.stores.rows import (
     conflict,
     from_row,
     id_taken,
+    may_replace,
     new_incarnation,
     not_stored,
     same_event,
@@ -184,8 +185,9 @@ class MemoryStore(Forked, ThreadedStore):
                 if row.id in log.places:
                     raise id_taken(request, row.id)
             for row in rewrites:
-                if row[:4] != log.rows[row.version - 1][:4]:
-                    raise not_stored(request, row.version)
+                stored_row = log.rows[row.version - 1]
+                if not may_replace(row, stored_row):
+                    raise not_stored(request, row.version, kind=stored_row.kind)
             old = [from_row(log.rows[row.version - 1], session=request.session) for row in rewrites]
             log.change_index(old, (*request.rewrites, *request.numbered()))
             if log.rows:

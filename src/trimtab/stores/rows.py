@@ -15,6 +15,9 @@ from trimtab.errors import ConfigurationError, CorruptSessionError, SessionDelet
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest
 from trimtab.stores.labels import is_text
 
+PRUNED = "pruned"
+"""The kind of an event of which only its place remains: version, id and time; it stays so."""
+
 
 class Row(NamedTuple):
     """An event as it is written: five columns and a seal over them."""
@@ -199,11 +202,34 @@ def id_taken(request: AppendRequest, event_id: str, /) -> ConfigurationError:
     )
 
 
-def not_stored(request: AppendRequest, version: int, /) -> ConfigurationError:
-    """Make the error of a rewrite whose version holds no event with its id, kind and time."""
+def may_replace(row: Row, stored: Row, /) -> bool:
+    """Tell whether a rewrite is of the event that is stored: its kind may only change to "pruned"."""
+    same = (row.version, row.id, row.time) == (stored.version, stored.id, stored.time)
+    return same and row.kind in (stored.kind, PRUNED)
+
+
+def not_stored(
+    request: AppendRequest, version: int, /, *, kind: str | None
+) -> ConfigurationError | VersionConflictError:
+    """Make the error of a rewrite that is of no stored event.
+
+    Args:
+        request: The request.
+        version: Of the rewrite.
+        kind: Of the event that stands there; None: there is none, or it was not read.
+    """
+    if kind == PRUNED:  # whoever rewrites read it before: a rotation, or a redaction
+        return VersionConflictError(
+            f"session {request.session!r}: event {version} was pruned since it was read, and nothing was"
+            " changed. Read it again and repeat",
+            session=request.session,
+            expected_version=request.expected_version,
+            actual_version=request.expected_version,
+        )
     return ConfigurationError(
         f"session {request.session!r}: version {version} is not the event in the rewrite. A rewrite"
-        " replaces only data; id, kind and time must be those of the stored event"
+        " replaces only data; id and time must be those of the stored event, and so must its kind, which may"
+        " only change to 'pruned'"
     )
 
 

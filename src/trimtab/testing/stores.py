@@ -291,6 +291,23 @@ class _Check:
         self.refuse(replace(alone, expected_version=5), VersionConflictError, "rewrites")
         self.equal("rewrites", self.store.append(alone)[:2], (6, False), "a rewrite alone keeps the version")
         self.equal("rewrites", self.load(session)[:4], expected, "a rewrite may come alone")
+        self.check_pruning(session, expected)
+
+    def check_pruning(self, session: str, before: list[Event]) -> None:
+        pruned = [replace(event, kind="pruned", data={}, state={}) for event in before[:2]]
+        order = append_request(session, 6, [], rewrites=pruned)
+        other = replace(order, rewrites=[replace(pruned[0], id="nobody")])
+        self.refuse(other, ConfigurationError, "rewrites", "of another event")
+        self.equal("atomic", self.load(session)[:4], before, "what is refused prunes nothing")
+        for _ in range(2):
+            claim = "what is pruned keeps its version, id and time"
+            self.equal("rewrites", self.store.append(order)[:2], (6, False), "a rewrite may prune events")
+            self.equal("rewrites", self.load(session)[:4], [*pruned, *before[2:]], claim)
+        late = replace(order, rewrites=[before[0]])
+        self.refuse(late, VersionConflictError, "rewrites", "of a pruned event")
+        repeated = append_request(session, 6, [before[1]])
+        self.refuse(repeated, ConfigurationError, "ids", "of a pruned event")
+        self.equal("rewrites", self.load(session)[:4], [*pruned, *before[2:]], "a pruned event stays so")
 
     def check_paging(self) -> None:
         session = self.fill_session(7)
@@ -592,6 +609,14 @@ def _check_growth(check: _Check, session: str, before: int) -> None:
         check.search(session, gone, [])
         check.search(session, word, [before + _APART])
     check.search(session, "heron", [version, before + 2 * _APART, before + 3 * _APART])
+    pruned = [
+        replace(check.load(session)[at - 1], kind="pruned", data={}, state={})
+        for at in (before + _APART, version)
+    ]
+    check.store.append(append_request(session, version + 1, [], rewrites=pruned))
+    check.search(session, "twice", [])
+    check.search(session, "late", [])
+    check.search(session, "heron", [before + 2 * _APART, before + 3 * _APART])
 
 
 # What was deleted: who still means it changes nothing and reads nothing.

@@ -39,6 +39,7 @@ from trimtab.cli.session.io import (
 from trimtab.cli.session.keys import drop_key, rotate
 from trimtab.cli.session.labels import filter_options
 from trimtab.cli.session.owners import check_keys, list_sessions, row_text, write_receipt
+from trimtab.cli.session.prune import Gap, prune, with_gaps
 from trimtab.cli.session.switch import plan, switch
 from trimtab.errors import BudgetExceededError
 from trimtab.formats.origin import ORIGINS, OriginName
@@ -50,7 +51,7 @@ from trimtab.session.text import fact_text, rule_text
 from trimtab.stores import Event
 from trimtab.stores.lists import EXPIRE_LIMIT
 
-__all__ = ["drop_key", "plan", "rotate", "session", "switch"]
+__all__ = ["drop_key", "plan", "prune", "rotate", "session", "switch"]
 
 version_type = click.IntRange(min=0)
 
@@ -234,14 +235,22 @@ def history(
     limit: int | None,
     ids: bool,
 ) -> None:
-    """Write the whole log, oldest first, one event per line."""
+    """Write the whole log, oldest first, one event per line.
+
+    Events that were pruned are one line, however many they are; in JSON only with `--kinds all`.
+    """
     with open_session_store(url) as store:
-        events = open_session(store, name).history(after=after, before=before, kinds=kinds)
+        events = open_session(store, name).history(after=after, before=before, kinds=None)
+        shown = (
+            one
+            for one in with_gaps(events, after=after)
+            if kinds is None or (output == "text" if isinstance(one, Gap) else one.kind in kinds)
+        )
         write_lines(
-            json_text(event_data(event), indent=False)
+            json_text(one.to_data() if isinstance(one, Gap) else event_data(one), indent=False)
             if output == "json"
-            else encode(f"{event_line(event, ids=ids)}\n")
-            for event in islice(events, limit)
+            else encode(f"{one.to_line() if isinstance(one, Gap) else event_line(one, ids=ids)}\n")
+            for one in islice(shown, limit)
         )
 
 
@@ -354,6 +363,7 @@ _EXAMPLES = {
     "pop": (f"pop {_IN}",),
     "recall": (f"recall {_IN} 'disk full' --output text",),
     "facts": (f"facts {_IN} --output text",),
+    "prune": (f"prune {_IN} --keep 10", f"prune {_IN} --keep 0 --yes"),
     "redact": (f"redact {_IN} EVENT_ID", f"redact {_IN} --where '[0-9]{{16}}'"),
     "rotate": ("rotate --store chats.db --keys file:keys",),
     "rules": (f"rules {_IN} --output text", f"rules {_IN} --drop RULE_ID"),

@@ -23,6 +23,7 @@ from trimtab.stores.lists import (
 )
 from trimtab.stores.newest import Newest, newest_in
 from trimtab.stores.rows import (
+    PRUNED,
     Row,
     check_incarnation,
     check_session_name,
@@ -350,13 +351,16 @@ class Operations:
             yield Execute("ROLLBACK")
             raise
         sql = f"""
-            UPDATE {self._tables.events} e SET body = r.body, seal = r.seal FROM {_ROWS}
-            WHERE e.session = %s AND (e.version, e.id, e.kind, e.time) = (r.version, r.id, r.kind, r.time)
+            UPDATE {self._tables.events} e SET kind = r.kind, body = r.body, seal = r.seal FROM {_ROWS}
+            WHERE e.session = %s AND (e.version, e.id, e.time) = (r.version, r.id, r.time)
+            AND r.kind IN (e.kind, '{PRUNED}')
             RETURNING e.version"""
         done = {version for (version,) in (yield Execute(sql, (*_columns(rewrites), key)))}
         for row in rewrites:
             if row.version not in done:
-                raise not_stored(request, row.version)
+                sql = f"SELECT kind FROM {self._tables.events} WHERE session = %s AND version = %s"
+                kinds = yield Execute(sql, (key, row.version))
+                raise not_stored(request, row.version, kind=kinds[0][0] if kinds else None)
         yield from self._remove_terms(key, old)
         yield from self._add_terms(key, changed)
         yield Execute(f"UPDATE {self._tables.scrubbing} SET wanted = wanted + 1")

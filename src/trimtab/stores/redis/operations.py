@@ -17,6 +17,7 @@ from trimtab.stores.newest import Newest, newest_in
 from trimtab.stores.redis.commands import INCARNATION, Command, Script, text_of
 from trimtab.stores.redis.lists import KEEP_LISTED, Listing
 from trimtab.stores.rows import (
+    PRUNED,
     Row,
     check_incarnation,
     check_session_name,
@@ -182,9 +183,9 @@ return {'added', version + added, incarnation, index, used ~= '' and list(name, 
 
 ARGV: expected version, events, rewrites; the incarnation that is meant (none: '') and one for a session that
 begins; version, incarnation and last rewrite that the rewritten rows were read at; id and row of each event;
-version, head and row of each rewrite, how many texts more that makes and how many characters; "+" or "-",
-version, term, span and posting of each term that a rewrite adds or removes, of what it removes the first two
-bytes; and last the five of `Listing.words`.
+version of each rewrite, head of the row it replaces, its row, how many texts more that makes and how many
+characters; "+" or "-", version, term, span and posting of each term that a rewrite adds or removes, of what
+it removes the first two bytes; and last the five of `Listing.words`.
 """
 
 LOAD = Script.of(
@@ -370,12 +371,15 @@ class Operations:
         """Add events, and say the version."""
         rows, rewrites = to_rows(request)
         words: list[Any] = [request.expected_version, len(rows), len(rewrites)]
-        seen, grown, terms = yield from self._changed_terms(request)
+        stored, seen, grown, terms = yield from self._changed_terms(request)
         words += (request.incarnation or "", new_incarnation(), seen)
         for row in rows:
             words += (row.id, _pack(row))
         for row in rewrites:
-            words += (row.version, _head(row), _pack(row), *grown.get(row.version, (0, 0)))
+            # What is pruned takes the place of an event of any kind, and nothing takes its own.
+            kind = stored.get(row.version, row.kind) if row.kind == PRUNED else row.kind
+            begins = _head(row._replace(kind=kind))
+            words += (row.version, begins, _pack(row), *grown.get(row.version, (0, 0)))
         words += (*terms, *self._listing.words(request))
         if not self._is_marked:  # it is noted before the first session is written
             yield from self._mark()
@@ -398,7 +402,7 @@ class Operations:
         if outcome == b"taken":
             raise id_taken(request, text_of(what[0]))
         if outcome == b"other":
-            raise not_stored(request, what[0])
+            raise not_stored(request, what[0], kind=stored.get(what[0]))
         raise event_beyond(request.session, version, at=version + 1)
 
     def _mark(self) -> Steps[None]:
@@ -412,10 +416,12 @@ class Operations:
 
     def _changed_terms(
         self, request: AppendRequest
-    ) -> Steps[tuple[str, dict[int, tuple[int, int]], list[Any]]]:
-        """Say how rewrites change the index: as of which moment, by how many texts, and in which terms."""
+    ) -> Steps[tuple[dict[int, str], str, dict[int, tuple[int, int]], list[Any]]]:
+        """Say what kinds of events rewrites are of, and how they change the index: as of which moment, by how
+        many texts, and in which terms.
+        """
         if not request.rewrites:
-            return "", {}, []
+            return {}, "", {}, []
         new = {event.version: event for event in request.rewrites}
         head, rewrite, events = yield from self._read(request.session, "versions", *new)
         grown: dict[int, tuple[int, int]] = {}
@@ -428,7 +434,8 @@ class Operations:
                 changes += ("-", old.version, term, span, POSTING.pack(offset, 0, 0)[:2])
             for term, often in others.items():
                 changes += ("+", old.version, term, span, POSTING.pack(offset, often, more))
-        return f"{head.version} {head.incarnation or ''} {text_of(rewrite)}", grown, changes
+        kinds = {event.version: event.kind for event in events}
+        return kinds, f"{head.version} {head.incarnation or ''} {text_of(rewrite)}", grown, changes
 
     def _fill(self, session: str, head: _Head, *, most: float = inf) -> Steps[None]:
         """Put what is not in the index into it, batch by batch; fewer events than one remain.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from trimtab.errors import StoreError
 from trimtab.stores.base import Appended, AppendRequest, LoadRequest
 from trimtab.stores.rows import (
+    PRUNED,
     Row,
     check_incarnation,
     conflict,
@@ -256,16 +257,22 @@ def append_rows(connection: sqlite3.Connection, request: AppendRequest, rows: li
 
 
 def rewrite_rows(connection: sqlite3.Connection, request: AppendRequest, rewrites: list[Row]) -> None:
-    """Replace data and state of stored rows, and note that something is to be erased."""
+    """Replace data and state of stored rows, or prune them; note that something is to be erased."""
     for row in rewrites:
         changed = connection.execute(
-            "UPDATE trimtab_events SET body = ?, seal = ?"
-            " WHERE session = ? AND version = ? AND id = ? AND kind = ? AND time = ?",
-            (row.body, row.seal, request.session, *row[:4]),
+            "UPDATE trimtab_events SET kind = ?, body = ?, seal = ?"
+            " WHERE session = ? AND version = ? AND id = ? AND time = ? AND ? IN (kind, ?)",
+            (row.kind, row.body, row.seal, request.session, row.version, row.id, row.time, row.kind, PRUNED),
         )
         if not changed.rowcount:
-            raise not_stored(request, row.version)
+            raise not_stored(request, row.version, kind=_kind_at(connection, request.session, row.version))
     ask_erasure(connection)
+
+
+def _kind_at(connection: sqlite3.Connection, session: str, version: int) -> str | None:
+    query = "SELECT kind FROM trimtab_events WHERE session = ? AND version = ?"
+    found = connection.execute(query, (session, version)).fetchone()
+    return None if found is None else str(found[0])
 
 
 def load_rows(connection: sqlite3.Connection, request: LoadRequest) -> list[Row]:
