@@ -27,7 +27,7 @@ def log_pages(
     state = working_set.state
     if after >= state.whole - 1:
         return Pages(core.session, after=after, before=stop, newest_first=False)
-    kept = None if unfinished else (yield from _kept(core, state))
+    kept = None if unfinished else (yield from _what_stays(core, state))
     older = [(1, state.whole - 1)] if kept is None else list(runs_near(sorted(kept)))
     spans = [*older, (state.whole, stop - 1)]
     within = [(max(first, after + 1), min(last, stop - 1)) for first, last in spans]
@@ -35,7 +35,7 @@ def log_pages(
     return PagesBetween(core.session, parts, kept=kept, whole=state.whole)
 
 
-def _kept(core: Core, state: State) -> Steps[set[int] | None]:
+def _what_stays(core: Core, state: State) -> Steps[set[int] | None]:
     """Return the versions of what stays, of what is older than where the log is whole; None: nobody says."""
     if not state.pruned:
         return None
