@@ -227,7 +227,7 @@ def receipt_is_true(pair: Pair, receipt: Pruning, version: int) -> None:
     ]
     assert all(not one.data and not one.state for one in gone)
     if receipt.version:
-        assert receipt.kept == receipt.version - len(gone)
+        assert receipt.kept == len(log) - len(gone)
     assert (receipt.events > 0) == (len(log) > version)
 
 

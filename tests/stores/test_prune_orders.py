@@ -226,3 +226,73 @@ def test_an_order_asks_once_for_what_stands_near() -> None:
     store.loads = store.appends = 0
     assert session.prune(keep=0).events > runs
     assert store.appends < 10
+
+
+class _Between(MemoryStore):
+    """A store where somebody does something before or after an append of an order."""
+
+    before: Callable[[AppendRequest], object] | None = None
+    after: Callable[[AppendRequest], object] | None = None
+
+    def append(self, request: AppendRequest, /) -> Any:
+        """Call whom it was told, once at a time."""
+        call, self.before = self.before, None
+        if call is not None and call(request) is None:
+            self.before = call
+        answer = super().append(request)
+        call, self.after = self.after, None
+        if call is not None and call(request) is None:
+            self.after = call
+        return answer
+
+
+def test_two_orders_that_end_at_once_both_say_so() -> None:
+    """The log says it once."""
+    store = _Between()
+    session, other = _session(store), _session(store)
+    _say(session, 120)
+    receipts = []
+
+    def end(request: AppendRequest) -> object:
+        if not any(event.kind == "erased" for event in request.events):
+            return None
+        receipts.append(other.prune(keep=0))
+        return receipts
+
+    store.before = end
+    receipts.append(session.prune(keep=0))
+    assert [event.kind for event in load(store)].count("erased") == 1
+    assert {receipt.version for receipt in receipts} == {session.version - 1}
+    assert [receipt.events for receipt in receipts] == [0, len(load(store)) - _whole(store)]
+
+
+def test_a_fact_that_a_rotation_writes_back_is_emptied_again() -> None:
+    """At the end of the order; and by the next one, if it came later still."""
+    store = _Between()
+    session = _session(store, fact_extractor=_Extractor())
+    _say(session, 400)
+    log = {event.version: event for event in load(store)}
+    old: list[Any] = []
+
+    def write_back() -> None:
+        store.append(AppendRequest(session="s", expected_version=len(load(store)), events=(), rewrites=old))
+
+    def rotate(request: AppendRequest) -> object:
+        old.extend(log[one.version] for one in request.rewrites if one.kind == "fact")
+        if old:
+            write_back()
+        return old or None
+
+    def texts() -> list[str]:
+        now = load(store)
+        return [str(now[event.version - 1].data["text"]) for event in old]
+
+    store.after = rotate
+    session.prune(keep=1)
+    assert texts() == [""] * len(old)
+    assert old
+    write_back()
+    assert all(texts())
+    receipt = session.prune(keep=1)
+    assert (receipt.events, receipt.bytes > 0) == (0, True)
+    assert texts() == [""] * len(old)

@@ -484,6 +484,9 @@ def _end(core: Core, order: PruneOrder) -> Steps[Pruning]:
             if attempt == ATTEMPTS:
                 raise
             yield from core.again()
+        except ConfigurationError:  # the id is taken where another order said the same just now
+            if (yield from core.known_event(_end_id(said))) is None:
+                raise
     order.at = (yield from core.ready()).version
     core.announce("pruned", version=said.version, messages=order.messages)
     return order.receipt()
