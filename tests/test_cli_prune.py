@@ -65,6 +65,8 @@ def test_history_shows_a_run_of_pruned_events_as_one_line(store: str) -> None:
     assert "(pruned)" in _run("history", *where, "--output", "text").output
     rows = [json.loads(line) for line in _run("history", *where, "--kinds", "all").output.splitlines()]
     assert rows[1] == {"version": 2, "until": receipt["events"] + 1, "kind": "pruned"}
+    cut = _run("history", *where, "--kinds", "all", "--before", "20", "--output", "text").output.splitlines()
+    assert cut[1:] == ["     2  (pruned) 18 events up to version 19"]
     said = [json.loads(line)["kind"] for line in _run("history", *where).output.splitlines()]
     assert {*said} == {"message"}
 
