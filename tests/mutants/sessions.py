@@ -238,7 +238,8 @@ SESSIONS = (
     ),
     module(
         "session/prune.py",
-        "session/test_prune.py session/test_prune_random.py stores/test_pruned.py stores/test_prune_orders.py",
+        "session/test_prune.py session/test_prune_random.py stores/test_pruned.py"
+        " stores/test_prune_orders.py",
         ("_Needs.take", "named += _named_in(state)", "pass"),
         ("_Needs.take", "if 0 < state.rules < before:", "if False:"),
         ("_named_in", "(*state.beside, *state.left, ", "(*state.left, "),

@@ -113,7 +113,8 @@ class Labelled(RunnerHolder):
                 Repeat the call.
 
         Complexity: reads the log since the oldest decision that is kept, and
-        what was not pruned before, in pages; memory does not grow with the log.
+        what was not pruned before, in pages; of what stays it remembers the
+        versions, and of the rest nothing.
 
         Example:
             >>> from trimtab import Session
@@ -131,7 +132,7 @@ class Labelled(RunnerHolder):
             while (done := self._runner.run(go_on, order)) is None:
                 pass  # between two steps others have their turn
         except StoreUnavailableError as error:
-            return order.stopped(error)
+            return order.failure_receipt(error)
         return done
 
     async def aprune(self, *, keep: int = 10) -> Pruning:
@@ -141,7 +142,7 @@ class Labelled(RunnerHolder):
             while (done := await self._runner.arun(go_on, order)) is None:
                 pass
         except StoreUnavailableError as error:
-            return order.stopped(error)
+            return order.failure_receipt(error)
         return done
 
 

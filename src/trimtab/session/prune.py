@@ -97,7 +97,7 @@ class Pruning:
     bytes: int = 0
     """How many bytes of data and state they had, as JSON."""
     kept: int = 0
-    """How many events are still whole."""
+    """How many events of the session are still whole."""
     oldest: int = 0
     """The oldest version that can be shown, and on which a decision can be undone; 0: all can."""
     not_erased: str | None = None
@@ -222,7 +222,7 @@ class PruneOrder:
             not_erased=not_erased,
         )
 
-    def stopped(self, error: StoreUnavailableError) -> Pruning:
+    def failure_receipt(self, error: StoreUnavailableError) -> Pruning:
         """Say what was done where the store failed at last: an error, unless only the files are left."""
         if self.said is None or self.parts or self.again or self.is_erased:
             raise error
