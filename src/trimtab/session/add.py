@@ -241,9 +241,7 @@ def read_stored(core: Core, messages: Sequence[Dict], ids: Sequence[str]) -> Ste
     found = {event.id: event for event in events}
     gone = next((event for event in events if event.kind == PRUNED), None)
     if gone is not None:
-        instead = ". If you repeat what was added, leave it out; a new message needs a new id"
-        what = f"message {gone.id!r}, which was stored,"
-        raise (yield from core.prune_error(what, name=gone.id, instead=instead))
+        raise (yield from core.prune_error(f"message {gone.id!r}, which was stored,", name=gone.id))
     same = all(
         one in found and found[one].message == message for one, message in zip(ids, messages, strict=True)
     )

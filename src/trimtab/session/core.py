@@ -531,7 +531,7 @@ class Core:
             raise (yield from self.prune_error(f"version {asked:,}", name=str(asked)))
         return asked
 
-    def prune_error(self, what: str, *, name: str, instead: str = "") -> Steps[PrunedError]:
+    def prune_error(self, what: str, *, name: str) -> Steps[PrunedError]:
         """Make the error of what was pruned, or stands on that; say when, if this log knows."""
         state = (yield from self.ready()).state
         when, shown = (
@@ -542,7 +542,7 @@ class Core:
             event = yield from event_at(self.session, state.pruned, "pruning")
             when = f" on {time.strftime('%Y-%m-%d', time.gmtime(event.time))}"
         return PrunedError(
-            f"session {self.session!r}: {what} was pruned{when}{shown}{instead}",
+            f"session {self.session!r}: {what} was pruned{when}{shown}",
             name=name,
             session=self.session,
             oldest=state.oldest or None,
