@@ -278,14 +278,18 @@ def recollect(core: Core, question: int, message: Dict) -> Steps[None]:
             state = working_set.state
             if question < max(state.recollection, state.cleared):
                 return  # another writer came, with a question of its own or an order to begin anew
-            made = yield from _recollection(core, working_set, question, query, terms)
-            if not (made.units or made.error or state.recollection):
-                return
-            working_set.state = state.with_recollection(core.next_version(working_set))
             try:
+                made = yield from _recollection(core, working_set, question, query, terms)
+                if not (made.units or made.error or state.recollection):
+                    return
+                working_set.state = state.with_recollection(core.next_version(working_set))
                 yield from core.write(working_set, "recalled", recalled_data(question, made))
             except VersionConflictError:
                 continue
+            except PrunedError:
+                if (yield from core.again()).version == working_set.version:
+                    raise
+                continue  # another writer pruned meanwhile
             working_set.recollection = made
             working_set.truncate()
             return
