@@ -260,7 +260,6 @@ SESSIONS = (
         "session/log.py",
         "session/test_prune.py",
         ("require_there", "event.kind == PRUNED and", "False and"),
-        ("summarized_messages", "if len(there) < len(covered):", "if False:"),
     ),
     module(
         "session/state.py",

@@ -110,6 +110,8 @@ def test_what_was_undone_popped_redacted_or_cleared_is_gone() -> None:
     assert "pinnedword" not in _said(session)
     assert session.messages() == [user("afresh")]
     assert session.prune(keep=0).events == 0
+    session.clear()
+    assert "pruned" not in [event.kind for event in session.history(kinds=None)]
 
 
 def test_a_rule_stays_with_the_message_that_says_it() -> None:
@@ -122,6 +124,18 @@ def test_a_rule_stays_with_the_message_that_says_it() -> None:
     assert [rule.to_dict() for rule in _session(session.store, find_rules="auto").rules] == rules
     session.drop_rule(session.rules[0].id)
     assert "Fridays" not in str([rule.text for rule in session.rules])
+
+
+def test_a_pinned_call_stays_with_its_result() -> None:
+    """Which is not pinned itself."""
+    session = _session()
+    _, pinned, _ = session.extend([user("go"), call("old"), result("old", "resultword")])
+    session.pin(pinned)
+    _say(session, 90)
+    view = session.messages()
+    assert "resultword" in str(view)
+    session.prune(keep=0)
+    assert session.messages() == _session(session.store).messages() == view
 
 
 def test_kept_messages_can_still_be_redacted() -> None:

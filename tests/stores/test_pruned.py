@@ -267,6 +267,7 @@ def _is_ended(store: Store) -> None:
     log = load(store)
     assert receipt.events == [event.kind for event in log].count("pruned") - before.count("pruned")
     assert not any(GONE in str(event.data) for event in log)
+    assert [event.kind for event in log].count("pruning") == 1  # it goes on with the one that was killed
     assert _session(store).prune(keep=KEEP).events == 0
 
 
