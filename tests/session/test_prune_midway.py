@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -201,6 +202,35 @@ def test_redaction_finds_what_an_interrupted_order_has_yet_to_remove(by_id: bool
     seen = session.messages()
     session.prune(keep=0)
     assert session.messages() == _open(store, summarizer=quote).messages() == seen
+
+
+def test_a_message_that_an_order_has_yet_to_remove_can_be_redacted_by_its_id() -> None:
+    """Who wants it gone need not know of the order."""
+    store = Between()
+    session = _fill(_open(store))
+    event = next(event for event in session.history() if "zebra70" in str(event.message))
+    session = _interrupted(store)
+    assert [one.id for one in session.redact(event)] == [event.id]
+    assert "zebra70 crossing" not in _log(store)
+    session.prune(keep=0)
+    with pytest.raises(PrunedError):
+        session.redact(event)
+
+
+def test_a_view_leaves_out_what_was_recalled_and_is_gone() -> None:
+    """Even if a store lost it by another way than an order."""
+    store = MemoryStore()
+    session = _fill(_open(store, recall_ratio=0.4))
+    session.add(user("what about zebra60 crossing?"))
+    said = SAID.format(60)
+    assert said in str(session.messages())
+    event = next(event for event in session.history() if said in str(event.message))
+    gone = replace(event, kind="pruned", data={}, state={})
+    store.append(AppendRequest(session="s", expected_version=session.version, events=(), rewrites=[gone]))
+    again = _open(store, recall_ratio=0.4)
+    assert said not in str(again.messages())
+    assert "zebra" in str(again.messages())
+    again.add(user("and then?"))
 
 
 def test_redaction_that_finds_no_message_says_that_an_order_is_not_done() -> None:

@@ -242,8 +242,8 @@ def _look_through(
     oldest = min(event.version for event in targets)
     summaries = yield from summaries_since(core, working_set, oldest)
     facts = yield from facts_since(core, working_set, oldest)
-    unfinished = yield from _unfinished(core, working_set.state, oldest)
-    there = {event.version: event for event in (*unfinished, *summaries, *facts)}
+    left = yield from _yet_to_remove(core, working_set.state, oldest)
+    there = {event.version: event for event in (*left, *summaries, *facts)}
     work = Work(
         targets=targets,
         traces=Traces(patterns),
@@ -280,7 +280,7 @@ def _look_through(
     return work
 
 
-def _unfinished(core: Core, state: State, after: int) -> Steps[list[Event]]:
+def _yet_to_remove(core: Core, state: State, after: int) -> Steps[list[Event]]:
     """Read the summaries and facts newer than a version that an interrupted order has yet to remove."""
     found = list[Event]()
     if after < state.whole - 1 and (yield from is_unfinished(core, state)):
