@@ -268,6 +268,25 @@ SESSIONS = (
         ("require_there", "event.kind == PRUNED and", "False and"),
     ),
     module(
+        "session/log.py",
+        "session/test_prune_midway.py",
+        ("Kept.has", "is_emptied or _is_in(self._runs, event.version)", "True"),
+        ("Kept.pages", "(reversed(spans) if newest_first else spans)", "spans[-1:]"),
+        ("_read_recollection", "one.kind == PRUNED or ", ""),
+    ),
+    module(
+        "session/history.py",
+        "session/test_prune_midway.py",
+        ("is_unfinished", "return not found", "return False"),
+    ),
+    module(
+        "session/recollect.py",
+        "session/test_prune_midway.py",
+        ("_by_words", "kept.has(event) and ", ""),
+        ("_by_handle", "kept.has(event) and ", ""),
+        ("recollect", ").version == working_set.version:", ").version:"),
+    ),
+    module(
         "session/state.py",
         "session/test_prune.py session/test_prune_random.py",
         ("State.reaching_to", "if self.live >= whole:", "if True:"),
@@ -277,6 +296,13 @@ SESSIONS = (
         "session/redact.py",
         "session/test_prune.py",
         ("_to_be_made_again", "version <= state.oldest for", "False for"),
+    ),
+    module(
+        "session/redact.py",
+        "session/test_prune_midway.py",
+        ("redact_messages", "unfinished=True", "unfinished=False"),
+        ("_find", "unfinished=True", "unfinished=False"),
+        ("_look_through", "*left, ", ""),
     ),
     module(
         "session/redact.py",

@@ -24,6 +24,7 @@ from trimtab.report.text import in_runs
 from trimtab.session.core import Core, new_event_id
 from trimtab.session.effects import Steps
 from trimtab.session.facts import standing_facts
+from trimtab.session.history import end_id
 from trimtab.session.log import (
     FIRST_PAGE,
     Pages,
@@ -350,12 +351,8 @@ def _put_back(
 
 def _is_ended(core: Core, said: Event) -> Steps[bool]:
     """Tell whether all that an order was to remove is gone from the files."""
-    found: list[Event] = yield LoadRequest(session=core.session, ids=(_end_id(said),))
+    found: list[Event] = yield LoadRequest(session=core.session, ids=(end_id(said),))
     return bool(found)
-
-
-def _end_id(said: Event) -> str:
-    return f"{said.id}-erased"
 
 
 # -- what is removed
@@ -475,10 +472,10 @@ def _end(core: Core, order: PruneOrder) -> Steps[Pruning]:
         order.is_erased = True
     data = {"of": said.version, "events": order.events, "messages": order.messages, "bytes": order.bytes}
     for attempt in range(1, ATTEMPTS + 1):
-        if (yield from core.known_event(_end_id(said))) is not None:
+        if (yield from core.known_event(end_id(said))) is not None:
             break
         try:
-            yield from core.write((yield from core.ready()), "erased", data, id=_end_id(said))
+            yield from core.write((yield from core.ready()), "erased", data, id=end_id(said))
             break
         except VersionConflictError:
             if attempt == ATTEMPTS:
