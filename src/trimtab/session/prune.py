@@ -343,7 +343,7 @@ def _put_back(
     working_set.state = before if options == before.options else before.with_options(options)
     data = {"of": said.version, "events": 0, "messages": 0, "bytes": 0}
     try:
-        yield from core.write(working_set, "erased", data, rewrites=page.old, id=_end_id(said), erase=False)
+        yield from core.write(working_set, "erased", data, rewrites=page.old, id=end_id(said), erase=False)
     except VersionConflictError:  # somebody goes on from what was said: it holds, but no text is lost
         yield from _rewrite(core, order, page.old, erase=False)
     yield from core.again()
@@ -482,7 +482,7 @@ def _end(core: Core, order: PruneOrder) -> Steps[Pruning]:
                 raise
             yield from core.again()
         except ConfigurationError:  # the id is taken where another order said the same just now
-            if (yield from core.known_event(_end_id(said))) is None:
+            if (yield from core.known_event(end_id(said))) is None:
                 raise
     order.at = (yield from core.ready()).version
     core.announce("pruned", version=said.version, messages=order.messages)
