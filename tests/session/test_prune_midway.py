@@ -102,7 +102,7 @@ def test_what_an_order_is_about_to_remove_is_recalled_by_nobody(ranker: Any, mos
     store = Between()
     _fill(_open(store))
     removed = next(event for event in _open(store).history() if "zebra70" in str(event.message))
-    session = _interrupted(store, ranker=ranker, max_candidates=most)
+    session = _interrupted(store, ranker=ranker, max_candidates=most, max_result_ratio=0.5)
     assert "zebra70" in _log(store)
     assert "zebra70" not in str(session.recall("zebra70 crossing", 200))
     assert session.recall("zebra119 crossing", 200) != []
