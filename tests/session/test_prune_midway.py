@@ -233,6 +233,23 @@ def test_a_view_leaves_out_what_was_recalled_and_is_gone() -> None:
     again.add(user("and then?"))
 
 
+def test_a_result_that_an_order_has_yet_to_remove_is_read_by_nobody() -> None:
+    """Neither by the id of its call, nor by its own; one that stays is."""
+    store = Between()
+    session = _open(store)
+    pinned = session.extend([user("first"), call("c0"), result("c0", "pinned result")])[1]
+    session.pin(pinned)
+    _fill(session, 40)
+    removed = session.extend([user("go"), call("c1"), result("c1", "removed result")])[2]
+    _fill(session)
+    session = _interrupted(store)
+    assert "removed result" in _log(store)
+    assert "pinned result" in session.read_result("c0")
+    for one in ("c1", removed.id):
+        with pytest.raises(UnknownNameError):
+            session.read_result(one)
+
+
 def test_redaction_that_finds_no_message_says_that_an_order_is_not_done() -> None:
     """What repeats a message may still be there, though the message is gone: the next order removes it."""
     store = Between()
