@@ -102,7 +102,7 @@ def test_what_an_order_is_about_to_remove_is_recalled_by_nobody(ranker: Any, mos
     store = Between()
     _fill(_open(store))
     removed = next(event for event in _open(store).history() if "zebra70" in str(event.message))
-    session = _interrupted(store, ranker=ranker, max_candidates=most)
+    session = _interrupted(store, ranker=ranker, max_candidates=most, max_result_ratio=0.5)
     assert "zebra70" in _log(store)
     assert "zebra70" not in str(session.recall("zebra70 crossing", 200))
     assert session.recall("zebra119 crossing", 200) != []
@@ -231,6 +231,23 @@ def test_a_view_leaves_out_what_was_recalled_and_is_gone() -> None:
     assert said not in str(again.messages())
     assert "zebra" in str(again.messages())
     again.add(user("and then?"))
+
+
+def test_a_result_that_an_order_has_yet_to_remove_is_read_by_nobody() -> None:
+    """Neither by the id of its call, nor by its own; one that stays is."""
+    store = Between()
+    session = _open(store)
+    pinned = session.extend([user("first"), call("c0"), result("c0", "pinned result")])[1]
+    session.pin(pinned)
+    _fill(session, 40)
+    removed = session.extend([user("go"), call("c1"), result("c1", "removed result")])[2]
+    _fill(session)
+    session = _interrupted(store)
+    assert "removed result" in _log(store)
+    assert "pinned result" in session.read_result("c0")
+    for one in ("c1", removed.id):
+        with pytest.raises(UnknownNameError):
+            session.read_result(one)
 
 
 def test_redaction_that_finds_no_message_says_that_an_order_is_not_done() -> None:
