@@ -256,7 +256,8 @@ SESSIONS = (
     ),
     module(
         "session/prune.py",
-        "session/test_prune.py session/test_prune_random.py stores/test_pruned.py",
+        "session/test_prune.py session/test_prune_random.py stores/test_pruned.py"
+        " stores/test_prune_orders.py",
         ("_Needs.take", "named += _named_in(state)", "pass"),
         ("_Needs.take", "if 0 < state.rules < before:", "if False:"),
         ("_named_in", "(*state.beside, *state.left, ", "(*state.left, "),
@@ -271,13 +272,37 @@ SESSIONS = (
         ("_begin_at", "plan.removes_as(known)", "False"),
         ("_say", "made.live != before", "False"),
         ("_without_text", '"text": "", ', ""),
-        ("_next_rewrites", "*order.parts[1:]]", "]"),
-        ("PruneOrder.count", 'new.kind == PRUNED and old.kind == "message"', "new.kind == PRUNED"),
+        ("_next_page", "read == limit and not", "not"),
+        ("_near", "first - made[-1][1] <= FIRST_PAGE", "False"),
+        ("_Page.count", "kind in (None, old.kind)", "True"),
+        ("PruneOrder.of", 'min(check_whole("keep", keep, least=0), MOST_KEPT)', "keep"),
+        ("_say", "if kept is not None:", "if False:"),
+        ("_put_back", "rewrites=page.old", "rewrites=()"),
+        ("go_on", "elif order.again:", "elif False:"),
     ),
     module(
         "session/log.py",
         "session/test_prune.py",
         ("require_there", "event.kind == PRUNED and", "False and"),
+    ),
+    module(
+        "session/log.py",
+        "session/test_prune_midway.py",
+        ("Kept.has", "is_emptied or _is_in(self._runs, event.version)", "True"),
+        ("Kept.pages", "(reversed(spans) if newest_first else spans)", "spans[-1:]"),
+        ("_read_recollection", "one.kind == PRUNED or ", ""),
+    ),
+    module(
+        "session/history.py",
+        "session/test_prune_midway.py",
+        ("is_unfinished", "return not found", "return False"),
+    ),
+    module(
+        "session/recollect.py",
+        "session/test_prune_midway.py",
+        ("_by_words", "kept.has(event) and ", ""),
+        ("_by_handle", "kept.has(event) and ", ""),
+        ("recollect", ").version == working_set.version:", ").version:"),
     ),
     module(
         "session/state.py",
@@ -289,6 +314,13 @@ SESSIONS = (
         "session/redact.py",
         "session/test_prune.py",
         ("_to_be_made_again", "version <= state.oldest for", "False for"),
+    ),
+    module(
+        "session/redact.py",
+        "session/test_prune_midway.py",
+        ("redact_messages", "unfinished=True", "unfinished=False"),
+        ("_find", "unfinished=True", "unfinished=False"),
+        ("_look_through", "*left, ", ""),
     ),
     module(
         "session/redact.py",

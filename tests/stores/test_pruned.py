@@ -373,3 +373,5 @@ def test_what_was_pruned_is_told_as_that() -> None:
     ):
         with pytest.raises(PrunedError, match=rf"was pruned on .* {receipt.oldest}"):
             call()
+    with pytest.raises(PrunedError, match="skip it"):
+        session.add(first.message, id=first.id)

@@ -395,7 +395,7 @@ def test_somebody_who_reads_cannot_make_erasing_incomplete_in_silence(tmp_path: 
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM trimtab_events LIMIT 1").fetchall()
         for _ in range(2):
-            with pytest.raises(StoreUnavailableError, match="Retry the delete or redaction"):
+            with pytest.raises(StoreUnavailableError, match="Repeat the delete, redaction or prune"):
                 erase()
             assert _traces(tmp_path) != []
             assert all(event.data != {"message": {"content": SECRET}} for event in _all(store, "a"))

@@ -241,7 +241,10 @@ def read_stored(core: Core, messages: Sequence[Dict], ids: Sequence[str]) -> Ste
     found = {event.id: event for event in events}
     gone = next((event for event in events if event.kind == PRUNED), None)
     if gone is not None:
-        raise (yield from core.prune_error(f"message {gone.id!r}, which was stored,", name=gone.id))
+        hint = ". If it is the same message, skip it; if not, add it with another id"
+        raise (
+            yield from core.prune_error(f"message {gone.id!r}, which was stored,", name=gone.id, hint=hint)
+        )
     same = all(
         one in found and found[one].message == message for one, message in zip(ids, messages, strict=True)
     )

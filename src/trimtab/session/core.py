@@ -31,7 +31,7 @@ from trimtab.report.text import one_line
 from trimtab.session.calibration import Calibration
 from trimtab.session.effects import AskLabels, Steps
 from trimtab.session.hooks import HookName, hooks_by_name
-from trimtab.session.log import event_at, read_working_set, recount, state_of
+from trimtab.session.log import all_there, event_at, kept_of, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader
 from trimtab.session.options import (
     FUNCTIONS,
@@ -52,7 +52,6 @@ from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest
 from trimtab.stores.labels import LABELS, differ
-from trimtab.stores.rows import PRUNED
 
 if TYPE_CHECKING:
     from trimtab._fitting.observation import SessionEventKind
@@ -505,10 +504,15 @@ class Core:
             yield from self.again()
         return events[0] if events else None
 
-    def message_event(self, event_id: str) -> Steps[Event]:
-        """Read the event of a message, as `known_event` does."""
+    def message_event(self, event_id: str, *, unfinished: bool = False) -> Steps[Event]:
+        """Read the event of a message, as `known_event` does.
+
+        `unfinished`: also one that an interrupted order has yet to remove.
+        """
         event = yield from self.known_event(event_id)
-        if event is not None and event.kind == PRUNED:
+        state = (yield from self.ready()).state
+        kept = all_there(self.session, state) if unfinished else (yield from kept_of(self.session, state))
+        if event is not None and not kept.has(event):
             raise (yield from self.prune_error(f"event {event_id!r}", name=event_id))
         if event is None or event.kind != "message":
             what = f"event {event_id!r} is not a message" if event else f"there is no event {event_id!r}"
@@ -531,7 +535,7 @@ class Core:
             raise (yield from self.prune_error(f"version {asked:,}", name=str(asked)))
         return asked
 
-    def prune_error(self, what: str, *, name: str) -> Steps[PrunedError]:
+    def prune_error(self, what: str, *, name: str, hint: str = "") -> Steps[PrunedError]:
         """Make the error of what was pruned, or stands on that; say when, if this log knows."""
         state = (yield from self.ready()).state
         when, shown = (
@@ -542,7 +546,7 @@ class Core:
             event = yield from event_at(self.session, state.pruned, "pruning")
             when = f" on {time.strftime('%Y-%m-%d', time.gmtime(event.time))}"
         return PrunedError(
-            f"session {self.session!r}: {what} was pruned{when}{shown}",
+            f"session {self.session!r}: {what} was pruned{when}{shown}{hint}",
             name=name,
             session=self.session,
             oldest=state.oldest or None,

@@ -6,16 +6,14 @@ from trimtab._shared.checks import check_whole
 from trimtab.formats import Dict
 from trimtab.session.core import Core, id_of
 from trimtab.session.effects import Steps
-from trimtab.session.log import Pages, PagesBetween, event_at, runs_near
+from trimtab.session.log import PagesBetween, all_there, event_at, kept_of
 from trimtab.session.messages import MessageReader
 from trimtab.session.plain import copy_plain
 from trimtab.session.state import State
-from trimtab.stores import Event
+from trimtab.stores import Event, LoadRequest
 
 
-def log_pages(
-    core: Core, after: int, before: int | None, *, unfinished: bool = False
-) -> Steps[Pages | PagesBetween]:
+def log_pages(core: Core, after: int, before: int | None, *, unfinished: bool = False) -> Steps[PagesBetween]:
     """Read the log from its beginning, without what was pruned.
 
     `unfinished`: with what an interrupted order has yet to remove, too.
@@ -25,23 +23,25 @@ def log_pages(
     before = None if before is None else check_whole("before", before, least=0)
     stop = working_set.version + 1 if before is None else min(before, working_set.version + 1)
     state = working_set.state
-    if after >= state.whole - 1:
-        return Pages(core.session, after=after, before=stop, newest_first=False)
-    kept = None if unfinished else (yield from _what_stays(core, state))
-    older = [(1, state.whole - 1)] if kept is None else list(runs_near(sorted(kept)))
-    spans = [*older, (state.whole, stop - 1)]
-    within = [(max(first, after + 1), min(last, stop - 1)) for first, last in spans]
-    parts = [(first, last) for first, last in within if first <= last]
-    return PagesBetween(core.session, parts, kept=kept, whole=state.whole)
+    if unfinished or after >= state.whole - 1:
+        kept = all_there(core.session, state)
+    else:
+        kept = yield from kept_of(core.session, state)
+    return kept.pages(after=after, before=stop)
 
 
-def _what_stays(core: Core, state: State) -> Steps[set[int] | None]:
-    """Return the versions of what stays, of what is older than where the log is whole; None: nobody says."""
+def end_id(said: Event) -> str:
+    """Return the id of the event that says that an order to prune is done."""
+    return f"{said.id}-erased"
+
+
+def is_unfinished(core: Core, state: State) -> Steps[bool]:
+    """Tell whether what was pruned may still be there: the order is not done, or is not in this copy."""
     if not state.pruned:
-        return None
-    data = (yield from event_at(core.session, state.pruned, "pruning")).data
-    runs = (*data["kept"], *data["emptied"])
-    return {version for first, last in runs for version in range(first, last + 1)}
+        return state.whole > 1
+    said = yield from event_at(core.session, state.pruned, "pruning")
+    found: list[Event] = yield LoadRequest(session=core.session, ids=(end_id(said),))
+    return not found
 
 
 def message_whole(core: Core, event: Event | str) -> Steps[Dict]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trimtab._shared.options import UNSET, Unset
+from trimtab.errors import StoreUnavailableError
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.log import event_at, recount_waiting, state_of
@@ -108,9 +109,12 @@ class Labelled(RunnerHolder):
             ConfigurationError: `keep` is no whole number of at least 0, or the
                 store cannot prune.
             StoreUnavailableError: Repeat the call.
+            VersionConflictError: Other writers were faster again and again.
+                Repeat the call.
 
         Complexity: reads the log since the oldest decision that is kept, and
-        what was not pruned before, in pages; memory does not grow with the log.
+        what was not pruned before, in pages; of what stays it remembers the
+        versions, and of the rest nothing.
 
         Example:
             >>> from trimtab import Session
@@ -124,15 +128,21 @@ class Labelled(RunnerHolder):
             (True, True)
         """
         order = PruneOrder.of(keep)
-        while (done := self._runner.run(go_on, order)) is None:
-            pass  # between two steps others have their turn
+        try:
+            while (done := self._runner.run(go_on, order)) is None:
+                pass  # between two steps others have their turn
+        except StoreUnavailableError as error:
+            return order.failure_receipt(error)
         return done
 
     async def aprune(self, *, keep: int = 10) -> Pruning:
         """Remove what nothing needs; see `prune`."""
         order = PruneOrder.of(keep)
-        while (done := await self._runner.arun(go_on, order)) is None:
-            pass
+        try:
+            while (done := await self._runner.arun(go_on, order)) is None:
+                pass
+        except StoreUnavailableError as error:
+            return order.failure_receipt(error)
         return done
 
 

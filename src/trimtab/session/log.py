@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import inf
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from trimtab.errors import CorruptSessionError
@@ -67,19 +68,69 @@ class Pages:
         return events
 
 
-class PagesBetween:
-    """The events in some parts of the log, page by page, oldest first, without those that were pruned.
+class Kept:
+    """What of a log stays, whatever of the rest is still there: all from a version on, and older runs.
 
-    Before the version `whole`, only those that are `kept`; None: all that are still there.
+    Of the older facts in whose place others stand, only those without text.
     """
 
     def __init__(
-        self, session: str, spans: Iterable[tuple[int, int]], *, kept: Container[int] | None, whole: int
+        self,
+        session: str,
+        whole: int,
+        runs: Sequence[Sequence[int]],
+        emptied: Sequence[Sequence[int]] = (),
     ) -> None:
-        self._kept, self._whole = kept, whole
-        self._parts = [
-            Pages(session, after=first - 1, before=last + 1, newest_first=False) for first, last in spans
+        self._session, self._whole = session, whole
+        self._runs, self._emptied = (
+            sorted((first, last) for first, last in some) for some in (runs, emptied)
+        )
+
+    def has(self, event: Event) -> bool:
+        """Tell whether an event stays."""
+        if event.kind == PRUNED or event.version >= self._whole:
+            return event.kind != PRUNED
+        is_emptied = event.data.get("text") == "" and _is_in(self._emptied, event.version)
+        return is_emptied or _is_in(self._runs, event.version)
+
+    def pages(self, *, after: int, before: int, newest_first: bool = False) -> PagesBetween:
+        """Read what stays between two versions."""
+        older = runs_near(sorted([*self._runs, *self._emptied]))
+        spans = [
+            (max(first, after + 1), min(last, before - 1))
+            for first, last in [*older, (self._whole, before - 1)]
         ]
+        parts = [
+            Pages(self._session, after=first - 1, before=last + 1, newest_first=newest_first)
+            for first, last in (reversed(spans) if newest_first else spans)
+            if first <= last
+        ]
+        return PagesBetween(self, parts)
+
+
+def _is_in(runs: Sequence[Sequence[int]], version: int) -> bool:
+    at = bisect_right(runs, version, key=itemgetter(0)) - 1
+    return at >= 0 and version <= runs[at][1]
+
+
+def kept_of(session: str, state: State) -> Steps[Kept]:
+    """Read what of a log stays; in a copy from before an order, all that is still there."""
+    if state.whole > 1 and state.pruned:
+        data = (yield from event_at(session, state.pruned, "pruning")).data
+        return Kept(session, state.whole, data["kept"], data["emptied"])
+    return all_there(session, state)
+
+
+def all_there(session: str, state: State) -> Kept:
+    """Return all that is still in a log, also what an interrupted order has yet to remove."""
+    return Kept(session, state.whole, [(1, state.whole - 1)] if state.whole > 1 else ())
+
+
+class PagesBetween:
+    """The events that stay in some parts of the log, page by page."""
+
+    def __init__(self, kept: Kept, parts: Iterable[Pages]) -> None:
+        self._kept, self._parts = kept, list(parts)
 
     def next(self) -> Steps[list[Event]]:
         """Read the next page; empty at the end."""
@@ -87,13 +138,9 @@ class PagesBetween:
             page = yield from self._parts[0].next()
             if not page:
                 del self._parts[0]
-            elif there := [event for event in page if self._stays(event)]:
+            elif there := [event for event in page if self._kept.has(event)]:
                 return there
         return []
-
-    def _stays(self, event: Event) -> bool:
-        kept = self._kept is None or event.version >= self._whole or event.version in self._kept
-        return kept and event.kind != PRUNED
 
 
 def require_there(events: Iterable[Event], state: State, session: str, /) -> None:
@@ -187,15 +234,16 @@ def _read_summary(session: str, version: int, reader: MessageReader) -> Steps[Su
 
 
 def _read_recollection(session: str, state: State, reader: MessageReader) -> Steps[Recollection]:
-    """Read what was recalled, without redacted messages."""
+    """Read what was recalled, without messages that were redacted or pruned."""
     data = (yield from event_at(session, state.recollection, "recalled")).data
     versions = {version for members in data["units"] for version in members}
-    told = yield from events_at(session, versions, "message")
+    told = yield from events_at(session, versions)
+    check_kinds((event for event in told.values() if event.kind != PRUNED), "message", session)
     gone = yield from gone_since(session, state, state.recollection)
     units = list[RecalledUnit]()
     for members in data["units"]:
         events = [told[version] for version in members]
-        if not any(event.data.get("redacted") or event.version in gone for event in events):
+        if not any(one.kind == PRUNED or one.data.get("redacted") or one.version in gone for one in events):
             units.append(RecalledUnit(tuple(members), unit_text(reader, events), origins_of(reader, events)))
     return Recollection(before=data["before"], units=tuple(units), error=data.get("error"))
 
@@ -456,7 +504,7 @@ def summarized_messages(
         check_kinds([summary], "summary", session)
         covered = {member for members in summary.data["covers"] for member in members}
         there: dict[int, tuple[Dict, Origins]] = {}
-        for start, stop in runs_near(sorted(covered)):
+        for start, stop in runs_near(in_runs(covered)):
             pages = Pages(session, after=start - 1, before=stop + 1, newest_first=False)
             while events := (yield from pages.next()):
                 for _, event in _messages(events):
@@ -471,13 +519,16 @@ def summarized_messages(
     return found
 
 
-def runs_near(versions: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Part versions into runs, first and last, that leave no page of other events between two of theirs."""
-    start = 0
-    for at, version in enumerate(versions):
-        if at + 1 == len(versions) or versions[at + 1] - version > FIRST_PAGE:
-            yield versions[start], version
-            start = at + 1
+def runs_near(runs: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:
+    """Join runs of versions, ascending, unless there is a page of other events between two of them."""
+    first, last = 0, 0
+    for start, end in runs:
+        if first and start - last > FIRST_PAGE:
+            yield first, last
+            first = 0
+        first, last = first or start, end
+    if first:
+        yield first, last
 
 
 def recount(session: str, state: State, *, version: int, reader: MessageReader) -> Steps[State]:

@@ -12,12 +12,21 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_whole
-from trimtab.errors import ConfigurationError, StoreUnavailableError, VersionConflictError
+from trimtab.budget import MOST_TOKENS
+from trimtab.errors import (
+    ConfigurationError,
+    CorruptSessionError,
+    PrunedError,
+    StoreUnavailableError,
+    VersionConflictError,
+)
 from trimtab.report.text import in_runs
 from trimtab.session.core import Core, new_event_id
 from trimtab.session.effects import Steps
 from trimtab.session.facts import standing_facts
+from trimtab.session.history import end_id
 from trimtab.session.log import (
+    FIRST_PAGE,
     Pages,
     Span,
     UnitsBack,
@@ -50,6 +59,9 @@ ASKED_IDS = 200
 ATTEMPTS = 50
 """How often a write is repeated while other writers are faster."""
 
+MOST_KEPT = MOST_TOKENS
+"""The largest number in a log. No session has as many decisions, so more means the same."""
+
 _LEFT = len('{"data":{},"state":{}}')
 """Bytes that remain of a pruned event's data and state."""
 
@@ -61,12 +73,14 @@ Run = tuple[int, int]
 class Pruning:
     """What an order to prune a session did, in numbers; no content.
 
+    Two orders at once may both remove an event, and then both count it.
+
     Args:
         version: Version of the event that says so; 0: nothing of the log was ever pruned.
         events: How many events were removed: of each, only its place remains.
         messages: How many of them were messages.
         bytes: How many bytes of data and state they had, as JSON.
-        kept: How many events are still whole.
+        kept: How many events of the session are still whole.
         oldest: The oldest version that can be shown, and on which a decision can be undone; 0: all can.
         not_erased: Why files may still hold bytes of what is gone; None: they hold none.
 
@@ -84,7 +98,7 @@ class Pruning:
     bytes: int = 0
     """How many bytes of data and state they had, as JSON."""
     kept: int = 0
-    """How many events are still whole."""
+    """How many events of the session are still whole."""
     oldest: int = 0
     """The oldest version that can be shown, and on which a decision can be undone; 0: all can."""
     not_erased: str | None = None
@@ -122,6 +136,24 @@ class Plan(NamedTuple):
         return sum(last - first + 1 for first, last in (*self.kept, *self.emptied))
 
 
+@dataclass(slots=True)
+class _Page:
+    """Events that are removed with one append."""
+
+    old: list[Event] = field(default_factory=list)
+    new: list[Event] = field(default_factory=list)
+    """What is written in their place."""
+    parts: list[Run] = field(default_factory=list)
+    """What is to be looked through then."""
+    bytes: int = 0
+    """How many bytes fewer they have then."""
+
+    def count(self, kind: str | None = None) -> int:
+        """Return how many of them, or of their messages, are removed."""
+        pairs = zip(self.old, self.new, strict=True)
+        return sum(new.kind == PRUNED and kind in (None, old.kind) for old, new in pairs)
+
+
 @dataclass(slots=True, kw_only=True)
 class PruneOrder:
     """An order to prune, and how far it is: a retry goes on from there, and counts nothing twice."""
@@ -133,16 +165,16 @@ class PruneOrder:
     """None: not known yet."""
     parts: list[Run] = field(default_factory=list)
     """What is still to be looked through, oldest first."""
+    again: list[Run] = field(default_factory=list)
+    """What is looked through again at the end: a rotation that read it before may have written it back."""
+    page: _Page | None = None
+    """What is being removed; None: it is not read yet."""
     said: Event | None = None
     """The event that says so; None: it is not written yet."""
     at: int = 0
     """Version of the session, as far as this order knows."""
-    oldest: int = 0
-    """The oldest version that can be shown."""
     size: int = FIRST_EVENTS
     """Events of the next page."""
-    counted: int = 0
-    """Version up to which removed events are counted."""
     events: int = 0
     messages: int = 0
     bytes: int = 0
@@ -152,42 +184,50 @@ class PruneOrder:
     @classmethod
     def of(cls, keep: int) -> PruneOrder:
         """Check the argument."""
-        return cls(keep=check_whole("keep", keep, least=0), made=new_event_id())
+        return cls(keep=min(check_whole("keep", keep, least=0), MOST_KEPT), made=new_event_id())
 
-    def begin(self, plan: Plan, parts: Iterable[Sequence[int]]) -> None:
+    def begin(self, plan: Plan, parts: Iterable[Run]) -> None:
         """Go by a plan."""
         self.plan, self.parts = plan, [(first, last) for first, last in parts if first <= last]
-        self.size, self.counted = FIRST_EVENTS, 0
+        self.again = _near(plan.emptied)
+        self.size, self.page = FIRST_EVENTS, None
         self.events = self.messages = self.bytes = 0
 
     def note(self, said: Event) -> None:
         """Note the event that says so."""
-        self.said, self.at = said, said.version
+        self.said, self.at = said, max(self.at, said.version)
 
-    def count(self, old: Event, new: Event) -> int:
-        """Add up what is removed; return the size of the event so far."""
-        size = len(to_row(old).body)
-        if old.version > self.counted:
-            self.counted = old.version
-            self.bytes += size - (_LEFT if new.kind == PRUNED else len(to_row(new).body))
-            self.events += new.kind == PRUNED
-            self.messages += new.kind == PRUNED and old.kind == "message"
-        return size
+    def take_page(self) -> None:
+        """Count what was removed, and go on behind it."""
+        page, self.page = self.page, None
+        if page is not None:
+            self.parts, self.bytes = page.parts, self.bytes + page.bytes
+            self.events += page.count()
+            self.messages += page.count("message")
 
     def receipt(self, not_erased: str | None = None) -> Pruning:
         """Say what was done."""
         plan, said = self.plan, self.said
-        if plan is None or said is None:
-            return Pruning(kept=self.at, oldest=self.oldest)
+        if plan is None:
+            return Pruning()
+        kept = self.at - plan.before + 1 + plan.older
+        if said is None:
+            return Pruning(kept=kept, oldest=plan.oldest)
         return Pruning(
             version=said.version,
             events=self.events,
             messages=self.messages,
             bytes=self.bytes,
-            kept=said.version - plan.before + 1 + plan.older,
+            kept=kept,
             oldest=plan.oldest,
             not_erased=not_erased,
         )
+
+    def failure_receipt(self, error: StoreUnavailableError) -> Pruning:
+        """Say what was done where the store failed at last: an error, unless only the files are left."""
+        if self.said is None or self.parts or self.again or self.is_erased:
+            raise error
+        return self.receipt(str(error))
 
 
 def go_on(core: Core, order: PruneOrder) -> Steps[Pruning | None]:
@@ -197,6 +237,8 @@ def go_on(core: Core, order: PruneOrder) -> Steps[Pruning | None]:
             return order.receipt()
     elif order.parts:
         yield from _prune_page(core, order)
+    elif order.again:
+        order.parts, order.again = order.again, []
     else:
         return (yield from _end(core, order))
     return None
@@ -208,6 +250,7 @@ def _begin(core: Core, order: PruneOrder) -> Steps[bool]:
         done = yield from core.known_event(order.made)
         if done is not None:  # the answer was lost: what was planned then is in force
             order.note(done)
+            order.take_page()
             return True
         working_set = yield from core.ready()
         if not working_set.version:
@@ -224,88 +267,147 @@ def _begin(core: Core, order: PruneOrder) -> Steps[bool]:
 
 
 def _begin_at(core: Core, working_set: WorkingSet, order: PruneOrder) -> Steps[bool]:
-    state = working_set.state
+    state, order.at = working_set.state, working_set.version
     plan = yield from plan_for(core, working_set, order.keep)
     last = (yield from event_at(core.session, state.pruned, "pruning")) if state.pruned else None
     known = None if last is None else Plan.in_data(last.data)
     is_done = last is None or (yield from _is_ended(core, last))
-    older = [] if known is None else sorted([*known.kept, *known.emptied])
-    first = 1 if known is None or not is_done else known.before
-    order.begin(plan, [*(older if is_done else ()), (first, plan.before - 1)])
-    rewrites = list[Event]()
-    while order.parts and not rewrites:
-        rewrites, order.parts = yield from _next_rewrites(core, order)
-    if last is not None and known is not None and (not rewrites or plan.removes_as(known)):
-        order.begin(known, [] if is_done else [(1, known.before - 1)])
+    if last is not None and known is not None and not is_done and plan.removes_as(known):
+        order.begin(known, [(1, known.before - 1)])
         order.note(last)
-        return not is_done
-    if not rewrites:
-        order.at, order.oldest = working_set.version - state.whole + 1, state.oldest
+        return True
+    older = [] if known is None or not is_done else _near([*known.kept, *known.emptied])
+    order.begin(plan, [*older, (1 if known is None or not is_done else known.before, plan.before - 1)])
+    page = order.page = yield from _next_page(core, order, until_found=True)
+    if not page.new and is_done:
+        order.plan = (known or plan)._replace(oldest=state.oldest)
+        order.said = last
         return False
-    order.note((yield from _say(core, working_set, order, plan, rewrites)))
+    order.note((yield from _say(core, working_set, order, plan, page)))
+    order.take_page()
     yield from core.reread(working_set)
     return True
 
 
-def _say(
-    core: Core, working_set: WorkingSet, order: PruneOrder, plan: Plan, rewrites: Sequence[Event]
-) -> Steps[Event]:
+def _say(core: Core, working_set: WorkingSet, order: PruneOrder, plan: Plan, page: _Page) -> Steps[Event]:
     """Write from which version on the log is whole, and at once the first page of what is removed."""
-    version, before = core.next_version(working_set), working_set.state.live
-    made = working_set.state.with_pruning(whole=plan.before, oldest=plan.oldest, pruned=version)
-    if made.live != before:
+    version, before = core.next_version(working_set), working_set.state
+    made = before.with_pruning(whole=plan.before, oldest=plan.oldest, pruned=version)
+    if made.live != before.live:
         made = yield from recount_waiting(core.session, made, reader=working_set.reader)
     working_set.state = made
     data = {"keep": order.keep, **plan._asdict()}
     try:
-        return (
-            yield from core.write(working_set, "pruning", data, rewrites=rewrites, id=order.made, erase=False)
+        said = yield from core.write(
+            working_set, "pruning", data, rewrites=page.new, id=order.made, erase=False
         )
+    except PrunedError:
+        raise
     except ConfigurationError as error:
-        raise ConfigurationError(
-            f"session {core.session!r} cannot be pruned in this store, and nothing was changed: a rewrite"
-            " must be able to change the kind of an event to 'pruned'. See Store.append;"
-            f" trimtab.testing.check_store checks it. The store said: {error}"
-        ) from error
+        if (yield from core.known_event(order.made)) is not None:
+            raise  # somebody else took the id
+        raise _cannot_prune(core, f"The store said: {error}") from error
+    kept = yield from _still_there(core, page)
+    if kept is not None:
+        yield from _put_back(core, working_set, order, said, before, page)
+        raise _cannot_prune(core, f"Event {kept.version} is still of the kind {kept.kind!r} there")
+    return said
+
+
+def _still_there(core: Core, page: _Page) -> Steps[Event | None]:
+    """Read back one event that is pruned now; return what it was if the store says that it is not."""
+    pairs = zip(page.old, page.new, strict=True)
+    old = next((old for old, new in pairs if new.kind == PRUNED), None)
+    if old is None:
+        return None
+    try:
+        found = yield from event_at(core.session, old.version)
+    except CorruptSessionError:  # its kind without its data
+        return old
+    return None if found.kind == PRUNED else old
+
+
+def _cannot_prune(core: Core, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"session {core.session!r} cannot be pruned in this store, and all that it says is there as before:"
+        " a rewrite must be able to change the kind of an event to 'pruned'. See Store.append;"
+        f" trimtab.testing.check_store checks it. {why}"
+    )
+
+
+def _put_back(
+    core: Core, working_set: WorkingSet, order: PruneOrder, said: Event, before: State, page: _Page
+) -> Steps[None]:
+    """Write what a store did not prune, but changed, as it was; and that nothing was pruned."""
+    order.at, options = said.version, working_set.state.options
+    working_set.state = before if options == before.options else before.with_options(options)
+    data = {"of": said.version, "events": 0, "messages": 0, "bytes": 0}
+    try:
+        yield from core.write(working_set, "erased", data, rewrites=page.old, id=end_id(said), erase=False)
+    except VersionConflictError:  # somebody goes on from what was said: it holds, but no text is lost
+        yield from _rewrite(core, order, page.old, erase=False)
+    yield from core.again()
 
 
 def _is_ended(core: Core, said: Event) -> Steps[bool]:
     """Tell whether all that an order was to remove is gone from the files."""
-    found: list[Event] = yield LoadRequest(session=core.session, ids=(_end_id(said),))
+    found: list[Event] = yield LoadRequest(session=core.session, ids=(end_id(said),))
     return bool(found)
-
-
-def _end_id(said: Event) -> str:
-    return f"{said.id}-erased"
 
 
 # -- what is removed
 
 
-def _next_rewrites(core: Core, order: PruneOrder) -> Steps[tuple[list[Event], list[Run]]]:
-    """Read the next page; return what is written in its place, and what is to be looked through then."""
-    plan = order.plan
+def _next_page(core: Core, order: PruneOrder, *, until_found: bool = False) -> Steps[_Page]:
+    """Read on until a page is full, or, unless something must be found, once.
+
+    Of small parts many are read for one page, so that what goes is written with few appends.
+    """
+    page, done = _Page(parts=list(order.parts)), False
+    while page.parts and not done:
+        limit, before = max(1, order.size - len(page.new)), page.bytes
+        read = yield from _read_on(core, order.plan, page, limit)
+        is_full = 2 * len(page.new) >= order.size or page.bytes > PAGE_BYTES
+        done = is_full or (read == limit and not (until_found and not page.new))
+        fit = read * PAGE_BYTES // max(1, page.bytes - before)
+        order.size = max(1, min(MOST_EVENTS, 2 * order.size, fit))
+    return page
+
+
+def _read_on(core: Core, plan: Plan | None, page: _Page, limit: int) -> Steps[int]:
+    """Read events of the next part; return how many there were."""
     if plan is None:
         raise RuntimeError("the order was not planned")
-    first, last = order.parts[0]
-    page: list[Event] = yield LoadRequest(
-        session=core.session, after=first - 1, before=last + 1, limit=order.size
+    first, last = page.parts[0]
+    events: list[Event] = yield LoadRequest(
+        session=core.session, after=first - 1, before=last + 1, limit=limit
     )
-    if not page or page[0].version != first:
+    if not events or events[0].version != first:
         raise missing_event(core.session, first)
-    kept, emptied = (_within(runs, first, page[-1].version) for runs in (plan.kept, plan.emptied))
-    rewrites, size = list[Event](), 0
-    for old in page:
+    behind = events[-1].version
+    kept, emptied = (_within(runs, first, behind) for runs in (plan.kept, plan.emptied))
+    for old in events:
+        if old.kind == PRUNED or old.version in kept or old.version >= plan.before:
+            continue
         new = _without_text(old) if old.version in emptied else _only_place(old)
-        if old.version not in kept and new != old:
-            rewrites.append(new)
-            size += order.count(old, new)
-    if rewrites:
-        order.size = max(1, min(MOST_EVENTS, 2 * order.size, len(page) * PAGE_BYTES // max(1, size)))
-    else:
-        order.size = MOST_EVENTS if order.size > FIRST_EVENTS else 2 * order.size
-    rest = (page[-1].version + 1, last)
-    return rewrites, [*([rest] if rest[0] <= last else []), *order.parts[1:]]
+        if new != old:
+            page.old.append(old)
+            page.new.append(new)
+            left = _LEFT if new.kind == PRUNED else len(to_row(new).body)
+            page.bytes += len(to_row(old).body) - left
+    page.parts[:1] = [(behind + 1, last)] if behind < last else []
+    return len(events)
+
+
+def _near(runs: Iterable[Sequence[int]]) -> list[Run]:
+    """Put runs together that no page of other events parts: one request reads them."""
+    made = list[Run]()
+    for first, last in sorted((first, last) for first, last in runs):
+        if made and first - made[-1][1] <= FIRST_PAGE:
+            made[-1] = (made[-1][0], max(last, made[-1][1]))
+        else:
+            made.append((first, last))
+    return made
 
 
 def _within(runs: Sequence[Sequence[int]], first: int, last: int) -> set[int]:
@@ -329,15 +431,17 @@ def _without_text(event: Event) -> Event:
 
 def _prune_page(core: Core, order: PruneOrder) -> Steps[None]:
     for attempt in range(1, ATTEMPTS + 1):
-        rewrites, parts = yield from _next_rewrites(core, order)
+        if order.page is None:
+            order.page = yield from _next_page(core, order)
         try:
-            if rewrites:
-                yield from _rewrite(core, order, rewrites, erase=False)
+            if order.page.new:
+                yield from _rewrite(core, order, order.page.new, erase=False)
         except VersionConflictError:  # another order removed some of these
+            order.page = None
             if attempt == ATTEMPTS:
                 raise
             continue
-        order.parts = parts
+        order.take_page()
         return
 
 
@@ -362,34 +466,39 @@ def _end(core: Core, order: PruneOrder) -> Steps[Pruning]:
     if said is None or plan is None:
         raise RuntimeError("the order was not begun")
     if not order.is_erased:
-        gone = yield from _newest_pruned(core, plan.before)
-        try:
-            if gone is not None:
-                yield from _rewrite(core, order, [gone], erase=True)
-        except StoreUnavailableError as error:
-            return order.receipt(str(error))
+        gone = yield from _one_gone(core, plan)
+        if gone is not None:
+            yield from _rewrite(core, order, [gone], erase=True)
         order.is_erased = True
     data = {"of": said.version, "events": order.events, "messages": order.messages, "bytes": order.bytes}
     for attempt in range(1, ATTEMPTS + 1):
-        if (yield from core.known_event(_end_id(said))) is not None:
+        if (yield from core.known_event(end_id(said))) is not None:
             break
         try:
-            yield from core.write((yield from core.ready()), "erased", data, id=_end_id(said))
+            yield from core.write((yield from core.ready()), "erased", data, id=end_id(said))
             break
         except VersionConflictError:
             if attempt == ATTEMPTS:
                 raise
             yield from core.again()
+        except ConfigurationError:  # the id is taken where another order said the same just now
+            if (yield from core.known_event(end_id(said))) is None:
+                raise
+    order.at = (yield from core.ready()).version
     core.announce("pruned", version=said.version, messages=order.messages)
     return order.receipt()
 
 
-def _newest_pruned(core: Core, before: int) -> Steps[Event | None]:
-    pages = Pages(core.session, after=0, before=before, newest_first=True)
+def _one_gone(core: Core, plan: Plan) -> Steps[Event | None]:
+    """Find an event that is as an order leaves it: to write it again has the files cleaned."""
+    if plan.emptied:
+        found = yield from event_at(core.session, plan.emptied[0][0])
+        return found if found.kind == PRUNED else _without_text(found)
+    pages = Pages(core.session, after=0, before=plan.before, newest_first=True)
     while events := (yield from pages.next()):
-        found = next((event for event in events if event.kind == PRUNED), None)
-        if found is not None:
-            return found
+        gone = next((event for event in events if event.kind == PRUNED), None)
+        if gone is not None:
+            return gone
     return None
 
 

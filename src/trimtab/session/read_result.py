@@ -11,7 +11,7 @@ from trimtab.results.lookup import MOST_IDS, check_call_id, result_text, unknown
 from trimtab.results.tool import ResultTool, answer, check_most
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
-from trimtab.session.log import Pages, events_at
+from trimtab.session.log import kept_of
 from trimtab.session.messages import MessageReader
 from trimtab.session.pops import gone_since
 from trimtab.session.working_set import WorkingSet
@@ -63,16 +63,15 @@ def _text_of(core: Core, working_set: WorkingSet, call_id: str) -> Steps[str]:
     """Find the text of a message by its id, or of the newest result by that of its call."""
     reader = working_set.reader
     event = (yield from core.known_event(call_id)) if call_id.isprintable() else None
-    if event is not None and event.kind == "message":
+    kept = yield from kept_of(core.session, (yield from core.ready()).state)
+    if event is not None and event.kind == "message" and kept.has(event):
         gone = yield from gone_since(core.session, working_set.state, event.version)
         if event.version not in gone:
             return "\n".join(_texts_of(reader, event))
     gone = yield from gone_since(core.session, working_set.state, 0)
-    whole = working_set.state.whole
-    pages = Pages(core.session, after=whole - 1, before=working_set.version + 1, newest_first=True)
-    older = {one for unit in working_set.in_view() for one in unit.versions if one < whole}
+    pages = kept.pages(after=0, before=working_set.version + 1, newest_first=True)
     ids = list[str]()
-    while events := (yield from _next_of(core, pages, older)):
+    while events := (yield from pages.next()):
         for event in events:
             if event.kind != "message" or event.version in gone:
                 continue
@@ -82,16 +81,6 @@ def _text_of(core: Core, working_set: WorkingSet, call_id: str) -> Steps[str]:
                 if len(ids) < MOST_IDS:
                     ids.append(one)
     raise unknown_id(call_id, ids)
-
-
-def _next_of(core: Core, pages: Pages, older: set[int]) -> Steps[list[Event]]:
-    """Read the next page; behind the last, what of the pruned part is in view."""
-    events = yield from pages.next()
-    if events or not older:
-        return events
-    found = yield from events_at(core.session, older)
-    older.clear()
-    return [found[version] for version in sorted(found, reverse=True)]
 
 
 def _texts_of(reader: MessageReader, event: Event) -> Iterator[str]:

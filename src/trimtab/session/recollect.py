@@ -11,6 +11,7 @@ from heapq import nlargest
 from trimtab._shared.checks import check_whole
 from trimtab.errors import (
     ConfigurationError,
+    PrunedError,
     RankerError,
     SessionDeletedError,
     StoreUnavailableError,
@@ -22,7 +23,7 @@ from trimtab.relevance.stems import stem
 from trimtab.session.core import Core, warn
 from trimtab.session.effects import Steps, ask_scores
 from trimtab.session.facts import facts_in_force
-from trimtab.session.log import Pages, event_at
+from trimtab.session.log import event_at, kept_of
 from trimtab.session.messages import MessageReader
 from trimtab.session.plain import copy_plain
 from trimtab.session.pops import WayBack, gone_since
@@ -39,7 +40,6 @@ from trimtab.session.recollection import (
 from trimtab.session.view import cut_by_fit
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, Found, LoadRequest, SearchRequest, searchable_text
-from trimtab.stores.rows import PRUNED
 from trimtab.stores.search import fact_key
 
 PAGE = 256
@@ -96,9 +96,12 @@ def _by_handle(core: Core, query: str) -> Steps[Event | None]:
     event = yield from core.known_event(query)
     if event is None or event.kind != "message":
         return None
-    working_set = yield from core.ready()
-    gone = yield from gone_since(core.session, working_set.state, event.version)
-    return None if event.version in gone else event
+    state = (yield from core.ready()).state
+    gone, kept = (
+        (yield from gone_since(core.session, state, event.version)),
+        (yield from kept_of(core.session, state)),
+    )
+    return event if kept.has(event) and event.version not in gone else None
 
 
 def _rank(
@@ -130,8 +133,8 @@ def _rank(
     best: list[Event] = []
     scores = dict[int, float]()
     said, back = set[str](), WayBack()
-    after = max(after, working_set.state.whole - 1)
-    pages = Pages(core.session, after=after, before=working_set.version + 1, newest_first=True)
+    kept = yield from kept_of(core.session, working_set.state)
+    pages = kept.pages(after=after, before=working_set.version + 1, newest_first=True)
     while events := (yield from pages.next()):
         hidden = (yield from _hidden_facts(core, working_set, events, said)) if facts else ()
         unseen = _unseen(working_set, back.there(events), terms, hidden, cut)
@@ -155,18 +158,23 @@ def _by_words(
 ) -> Steps[Found]:
     """Ask the index of the store; one that answers a plain list does not say how far it looked."""
     asked = limit + sum(len(unit.members) for unit in working_set.in_view())
+    kept = yield from kept_of(core.session, working_set.state)
     while True:
         found: list[Event] = yield SearchRequest(session=core.session, terms=tuple(terms), limit=asked)
         hidden = (yield from _hidden_facts(core, working_set, found, set())) if facts else ()
         said = [event for event in found if event.kind == "message"]
         oldest = min((event.version for event in said), default=working_set.version)
         gone = yield from gone_since(core.session, working_set.state, oldest)
-        living = [event for event in found if event.kind != "message" or event.version not in gone]
+        living = [
+            event
+            for event in found
+            if kept.has(event) and (event.kind != "message" or event.version not in gone)
+        ]
         new = [event for event in _unseen(working_set, living, terms, hidden, cut) if event.version > after]
         others = sum(event.kind == "fact" for event in found) + len(found) - len(living)
         if len(new) >= limit or len(found) < asked or not others:
             return Found(new[:limit], since=found.since if isinstance(found, Found) else None)
-        asked *= 2  # facts that are not wanted, or what was popped, stood in front
+        asked *= 2  # facts that are not wanted, or what was popped or pruned, stood in front
 
 
 def _unseen(
@@ -270,18 +278,22 @@ def recollect(core: Core, question: int, message: Dict) -> Steps[None]:
             state = working_set.state
             if question < max(state.recollection, state.cleared):
                 return  # another writer came, with a question of its own or an order to begin anew
-            made = yield from _recollection(core, working_set, question, query, terms)
-            if not (made.units or made.error or state.recollection):
-                return
-            working_set.state = state.with_recollection(core.next_version(working_set))
             try:
+                made = yield from _recollection(core, working_set, question, query, terms)
+                if not (made.units or made.error or state.recollection):
+                    return
+                working_set.state = state.with_recollection(core.next_version(working_set))
                 yield from core.write(working_set, "recalled", recalled_data(question, made))
             except VersionConflictError:
                 continue
+            except PrunedError:
+                if (yield from core.again()).version == working_set.version:
+                    raise
+                continue  # another writer pruned meanwhile
             working_set.recollection = made
             working_set.truncate()
             return
-    except (StoreUnavailableError, SessionDeletedError) as error:
+    except (StoreUnavailableError, SessionDeletedError, PrunedError) as error:
         core.working_set = None
         warn(core.session, "nothing was recalled", error)
 
@@ -316,6 +328,8 @@ def _recollection(
         try:
             events = yield from _rank(core, working_set, query, terms, limit=most, after=after)
             core.ranker_failures = RankerFailures()
+        except PrunedError:
+            raise  # it is no failure of the ranker's
         except (RankerError, ConfigurationError) as failure:
             error = core.ranker_failures.note(str(failure))
             core.announce("failed", of="recall", error=error)
@@ -374,10 +388,11 @@ def _members(core: Core, working_set: WorkingSet, event: Event) -> Steps[list[Ev
         session=core.session, after=first, before=working_set.version + 1, limit=_REACH
     )
     head = event if first == event.version else (yield from event_at(core.session, first))
-    if head.kind == PRUNED:
+    kept = yield from kept_of(core.session, working_set.state)
+    if not kept.has(head):
         head = event
     gone = yield from gone_since(core.session, working_set.state, first)
-    joined = (one for one in events if one.data.get("joins") == first)
+    joined = (one for one in events if one.data.get("joins") == first and kept.has(one))
     whole = {one.version: one for one in joined if one.version not in gone}
     whole |= {head.version: head, event.version: event}
     return [whole[version] for version in sorted(whole)]

@@ -21,8 +21,8 @@ from trimtab.session.change import call_back_newest
 from trimtab.session.core import Core, id_of
 from trimtab.session.effects import Steps
 from trimtab.session.facts import facts_in_force, recount_facts
-from trimtab.session.history import log_pages
-from trimtab.session.log import recount_rewritten, state_of
+from trimtab.session.history import is_unfinished, log_pages
+from trimtab.session.log import all_there, recount_rewritten, state_of
 from trimtab.session.pops import gone_since
 from trimtab.session.state import State
 from trimtab.session.traces import Traces, said_elsewhere, says_nothing, without
@@ -137,7 +137,7 @@ def redact_messages(
     if chosen is None:
         targets = []
         for event_id in dict.fromkeys(ids):
-            targets.append((yield from core.message_event(event_id)))
+            targets.append((yield from core.message_event(event_id, unfinished=True)))
         if not targets:
             raise ConfigurationError("redact() needs at least one event id")
     else:
@@ -205,8 +205,11 @@ def _find(core: Core, where: Where) -> Steps[list[Event]]:
         told = [event for event in events if event.kind == "message" and not event.data.get("redacted")]
         found += compress(told, (yield from in_turns(where.meets, told, each=TURN)))
     if not found:
+        is_left = yield from is_unfinished(core, (yield from core.ready()).state)
+        rest = ". What repeats one that was pruned may still be there: prune() again" if is_left else ""
         raise UnknownNameError(
-            f"session {core.session!r} has no unredacted message with {where.name}; nothing was changed",
+            f"session {core.session!r} has no unredacted message with {where.name}; nothing was changed"
+            f"{rest}",
             name=where.name,
         )
     return found
@@ -237,11 +240,15 @@ def _look_through(
 ) -> Steps[Work]:
     """Find what summaries and facts repeat of messages: each text is looked through once, or twice."""
     oldest = min(event.version for event in targets)
+    summaries = yield from summaries_since(core, working_set, oldest)
+    facts = yield from facts_since(core, working_set, oldest)
+    left = yield from _yet_to_remove(core, working_set.state, oldest)
+    there = {event.version: event for event in (*left, *summaries, *facts)}
     work = Work(
         targets=targets,
         traces=Traces(patterns),
-        summaries={one.version: one for one in (yield from summaries_since(core, working_set, oldest))},
-        facts=(yield from facts_since(core, working_set, oldest)),
+        summaries={version: there[version] for version in sorted(there) if there[version].kind == "summary"},
+        facts=[event for event in there.values() if event.kind == "fact"],
         rules=(yield from _rules_apart(core)),
     )
     traces, listed = work.traces, (*work.summaries.values(), *work.facts, *work.rules)
@@ -273,6 +280,16 @@ def _look_through(
     return work
 
 
+def _yet_to_remove(core: Core, state: State, after: int) -> Steps[list[Event]]:
+    """Read the summaries and facts newer than a version that an interrupted order has yet to remove."""
+    found = list[Event]()
+    if after < state.whole - 1 and (yield from is_unfinished(core, state)):
+        pages = all_there(core.session, state).pages(after=after, before=state.whole)
+        while events := (yield from pages.next()):
+            found += [event for event in events if event.kind in ("summary", "fact")]
+    return found
+
+
 def _rules_apart(core: Core) -> Steps[list[Event]]:
     """Read the events of rules whose messages are not in this log, in force or not.
 
@@ -280,7 +297,7 @@ def _rules_apart(core: Core) -> Steps[list[Event]]:
     messages that no view had then.
     """
     found = list[Event]()
-    pages = yield from log_pages(core, 0, None)
+    pages = yield from log_pages(core, 0, None, unfinished=True)
     while events := (yield from pages.next()):
         for event in events:
             is_said_here = event.kind == "message" and state_of(event, core.session).cut <= event.version

@@ -8,6 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeVar, runtime_checkable
@@ -298,7 +299,9 @@ class Runner:
             seen = core.working_set or core.last_working_set or known
             if seen is not None and error.oldest is None:  # it was met, and not known beforehand
                 yield from core.require_newest(seen.version)
-            raise
+                with suppress(PrunedError):  # the session itself cannot be read
+                    error = yield from core.prune_error(f"event {error.name}", name=error.name)
+            raise error
         except Exception:
             raise
         except BaseException:

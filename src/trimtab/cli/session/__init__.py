@@ -240,10 +240,12 @@ def history(
     Events that were pruned are one line, however many they are; in JSON only with `--kinds all`.
     """
     with open_session_store(url) as store:
-        events = open_session(store, name).history(after=after, before=before, kinds=None)
+        opened = open_session(store, name)
+        events = opened.history(after=after, before=before, kinds=None)
+        until = opened.version if before is None else min(before - 1, opened.version)
         shown = (
             one
-            for one in with_gaps(events, after=after)
+            for one in with_gaps(events, after=after, until=until)
             if kinds is None or (output == "text" if isinstance(one, Gap) else one.kind in kinds)
         )
         write_lines(

@@ -74,11 +74,13 @@ class Gap(NamedTuple):
         return {"version": self.first, "until": self.last, "kind": "pruned"}
 
 
-def with_gaps(events: Iterable[Event], *, after: int) -> Iterator[Event | Gap]:
-    """Put a line where events were pruned, however many; `after` is the version before the first."""
+def with_gaps(events: Iterable[Event], *, after: int, until: int) -> Iterator[Event | Gap]:
+    """Put a line where events were pruned, however many, of those behind a version up to another."""
     known = after
     for event in events:
         if event.version > known + 1:
             yield Gap(known + 1, event.version - 1)
         yield event
         known = event.version
+    if until > known:
+        yield Gap(known + 1, until)

@@ -453,7 +453,7 @@ class SQLiteStore(Forked, ThreadedStore):
         except StoreUnavailableError as error:
             raise StoreUnavailableError(
                 f"the text is removed, but the files of {self._path} still contain it: {error.__cause__}."
-                " Retry the delete or redaction when nothing else reads the file and the disk has"
+                " Repeat the delete, redaction or prune when nothing else reads the file and the disk has"
                 " room for a second copy: it then cleans the files, and so does the next process that"
                 " opens them"
             ) from error.__cause__
