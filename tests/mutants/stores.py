@@ -485,6 +485,8 @@ STORES = (
         "stores/test_encryption_owners.py",
         ("key_id", " and value == key_value(session, found[1])", ""),
         ("key_records", "if id is not None:", "if False:"),
+        ("check_metadata", "if name.startswith(_OWN_NAMES):", "if False:"),
+        ("labels_in", 'check_metadata(options.get("metadata") or {})', 'options.get("metadata") or {}'),
     ),
     module(
         "stores/copy.py",

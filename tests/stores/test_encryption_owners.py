@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,6 +20,7 @@ from trimtab.errors import ConfigurationError, StoreUnavailableError
 from trimtab.stores import (
     AppendRequest,
     EncryptedStore,
+    Event,
     Labels,
     MemoryStore,
     Receipt,
@@ -226,6 +228,32 @@ def test_labels_that_were_copied_by_hand_take_no_key() -> None:
         put(store, "u", metadata={"trimtab:key": "x"})
     assert caught.value.argument == "metadata"
     assert (store.sessions(), len(_keys(store))) == (["s"], 1)
+
+
+def test_no_user_names_the_key_of_another_session(plain_place: Place) -> None:
+    """Whatever a user gives as metadata: an order about the user's sessions leaves the key there."""
+    with plain_place.make() as inner:  # type: ignore[attr-defined]
+        store = encrypted(inner, OLD)
+        put(store, "theirs", owner="ada")
+        (row,) = inner.sessions(owner="ada")
+        id = row.metadata["trimtab:key"].partition(".")[0]
+        forged = {"trimtab:key": f"{id}.{hashlib.blake2b(b'mine', digest_size=8).hexdigest()}"}
+        mine = Session(400, store=inner, id="mine", owner="eve")
+        mine.add({"role": "user", "content": "x"})
+        options = {"owner": "eve", "metadata": forged, "ttl": None}
+        event = Event(id="r1", kind="options", time=1.0, data={"options": options})
+        calls: list[Any] = [
+            lambda: mine.label(metadata=forged),
+            lambda: Session(400, store=inner, id="m", owner="eve", metadata=forged),
+            lambda: inner.append(AppendRequest(session="m", expected_version=0, events=[event])),
+            lambda: Session(400, owner="eve", metadata={"trimtab:x": 1}),
+        ]
+        for call in calls:
+            with pytest.raises(ConfigurationError, match="names that begin with 'trimtab:'") as caught:
+                call()
+            assert caught.value.argument == "metadata"
+        assert inner.delete(owner="eve").sessions == 1
+        assert contents(load(store, "theirs")) == ["heron"]
 
 
 class _Keys(MemoryStore):
