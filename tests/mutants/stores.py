@@ -478,7 +478,7 @@ STORES = (
         "stores/sqlite/lists.py",
         "stores/test_encryption_owners.py",
         ("_remove", "        names += found\n", ""),
-        ("_remove", "            del records[name]\n", "            pass\n"),
+        ("_remove", "[records.pop(name) for name in found]", "[]"),
     ),
     module(
         "stores/labels.py",

@@ -21,11 +21,13 @@ from trimtab.stores import (
     AppendRequest,
     EncryptedStore,
     Event,
+    KmsKeys,
     Labels,
     MemoryStore,
     Receipt,
     SQLiteStore,
     Store,
+    copy_session,
     encrypted,
 )
 
@@ -109,6 +111,15 @@ def test_a_key_goes_in_the_same_step_whoever_removes_the_session(place: Place) -
         assert [contents(load(store, name)) for name in ("c", "d")] == [["heron"], ["heron"]]
 
 
+def test_a_session_removed_by_name_without_the_ring_leaves_its_key(plain_place: Place) -> None:
+    """On every store: a rotation removes the key later."""
+    with plain_place.make() as inner:  # type: ignore[attr-defined]
+        put(encrypted(inner, OLD), "s")
+        gone = inner.delete("s")
+        assert (gone.sessions, gone.keys, gone.removed_keys) == (1, (), ())
+        assert len(inner.sessions(prefix="trimtab:key:")) == 1
+
+
 def test_keys_in_a_store_of_their_own_go_after_the_sessions(place: Place) -> None:
     """In one order; the store of sessions says which."""
     with place.make() as made:  # type: ignore[attr-defined]
@@ -121,6 +132,40 @@ def test_keys_in_a_store_of_their_own_go_after_the_sessions(place: Place) -> Non
         assert (store.expire(now=100.0).sessions, len(keys.sessions())) == (2, 2)
         assert (store.delete(owner="ada").sessions, len(keys.sessions())) == (1, 1)
         assert contents(load(store, "b")) == ["heron"]
+
+
+def test_a_copy_of_a_key_beside_the_sessions_is_not_taken_for_the_key(place: Place) -> None:
+    """As of before keys were given a store of their own; both go."""
+    with place.make() as made:  # type: ignore[attr-defined]
+        inner, keys = made.keeps_labels_in, MemoryStore()
+        for name, ttl in (("a", None), ("b", 5.0)):
+            put(made, name, owner="ada", ttl=ttl)
+        for record in _keys(made):
+            copy_session(inner, keys, record)
+        store = encrypted(inner, OLD, key_store=keys)
+        assert (store.expire(now=100.0).keys, len(keys.sessions()), len(_keys(made))) == ((), 1, 1)
+        gone = store.delete(owner="ada")
+        assert (gone.sessions, gone.keys, gone.removed_keys) == (1, (), ())
+        assert (keys.sessions(), _keys(made)) == ([], [])
+
+
+def test_an_order_leaves_the_secrets_of_other_sessions_unwrapped(plain_place: Place) -> None:
+    """A key management service is not asked again for what was not removed; for what is gone it is."""
+    asked: list[str] = []
+
+    def unwrap(key: str, wrapped: bytes) -> bytes:
+        asked.append(key)
+        return bytes(one ^ 1 for one in wrapped)
+
+    kms = KmsKeys("k", wrap=lambda key, secret: bytes(one ^ 1 for one in secret), unwrap=unwrap)
+    with plain_place.make() as inner:  # type: ignore[attr-defined]
+        store = encrypted(inner, kms)
+        for at in range(5):
+            put(store, f"s{at}", owner=f"o{at}")
+        assert store.delete(owner="o0").sessions == 1
+        for at in range(1, 5):
+            assert contents(load(store, f"s{at}")) == ["heron"]
+        assert asked == []
 
 
 def test_labels_change_and_the_key_is_still_known(place: Place) -> None:

@@ -291,6 +291,7 @@ class Receipt:
         not_erased: Why files may still hold bytes of what is gone; None: they hold none.
         more: Whether there are more to remove: repeat the call.
         keys: Name and key of each encrypted session that is gone and whose key record is in another store.
+        removed_keys: Those whose key record was in this store, and went along.
 
     Example:
         >>> Receipt(sessions=2, messages=9).messages
@@ -311,6 +312,8 @@ class Receipt:
     """Whether there are more to remove: repeat the call."""
     keys: Sequence[tuple[str, str]] = field(default=(), repr=False)
     """Name and key of each encrypted session that is gone and whose key record is in another store."""
+    removed_keys: Sequence[tuple[str, str]] = field(default=(), repr=False)
+    """Those whose key record was in this store, and went along."""
 
     def __add__(self, other: Receipt) -> Receipt:
         """Return both as one."""
@@ -322,6 +325,7 @@ class Receipt:
             not_erased=other.not_erased or self.not_erased,
             more=other.more,
             keys=(*self.keys, *other.keys),
+            removed_keys=(*self.removed_keys, *other.removed_keys),
         )
 
     def to_dict(self) -> dict[str, Any]:
