@@ -320,13 +320,14 @@ SERVERS = (
         "stores/test_encryption_owners.py stores/test_redis.py",
         ("", "for _, place in ipairs((places_of(ARGV[8], KEYS[4])))", "for _, place in ipairs({})"),
         ("", "record = redis.call('UNLINK', KEYS[4])", "record = 1"),
-        ("Listing._remove", "() if told[5] or entry is None", "() if True"),
+        ("Listing._remove", "((), found) if told[5] else (found, ())", "((), found)"),
+        ("Listing._remove", "((), found) if told[5] else (found, ())", "(found, ())"),
     ),
     module(
         "stores/postgres/operations.py",
         "stores/test_encryption_owners.py",
         ("Operations._remove", "both = keys + [key for key, _ in rows]", "both = keys"),
-        ("Operations._remove", "            del records[name]\n", "            pass\n"),
+        ("Operations._remove", "[records.pop(name) for _, name in rows]", "[]"),
     ),
     module(
         "stores/redis/connections.py",

@@ -403,3 +403,24 @@ def test_labels_of_the_most_entries_have_room_for_the_key() -> None:
     assert store.sessions()[0].metadata == most
     with pytest.raises(ConfigurationError, match="at most 64"):
         Labels(metadata={**most, "more": 1})
+
+
+class _Half(MemoryStore):
+    """An order to remove key records ends in its middle."""
+
+    def delete_many(self, names: Any, /) -> Receipt:
+        super().delete_many(sorted(names)[:-1])
+        raise StoreUnavailableError("the store does not answer")
+
+
+def test_a_rotation_that_fails_in_the_middle_counts_the_keys_that_are_gone() -> None:
+    """The next one removes the rest."""
+    inner = _Half()
+    store = encrypted(inner, OLD)
+    put(store, "s")
+    (record,) = _keys(store)
+    (row,) = load(inner, record)
+    for at in range(5):
+        old = replace(row, data={**row.data, "session": f"gone {at}", "made": 1.0}, version=0, incarnation="")
+        inner.append(AppendRequest(session=f"trimtab:key:{at:016x}", expected_version=0, events=[old]))
+    assert (store.rotate().removed, len(_keys(store))) == (4, 2)
