@@ -58,6 +58,7 @@ SERVERS = (
             "        except self._psycopg.errors.UniqueViolation:\n            added = []",
             "        except ZeroDivisionError:\n            added = []",
         ),
+        ("Operations._note_removal", "scrubs and self._scrub_on_delete", "scrubs"),
         ("Operations._refusal", "ON e.session = s.key AND e.id = %s", "ON e.id = %s"),
         ("Operations._refusal", "        if row[0] is not None:", "        if False:"),
         ("Operations._refusal", "        if version != request.expected_version:", "        if False:"),
@@ -312,7 +313,8 @@ SERVERS = (
         ("", "if ttl == '' or used + (tonumber(ttl) or 1e12) > tonumber(ARGV[4]) then", "if false then"),
         ("", "if at < version then return", "if false then return"),
         ("Listing.list_page", "if len(members) < asked:", "if len(members) <= asked:"),
-        ("", "if KEYS[3] then redis.call('SET', KEYS[3], incarnation) end", ""),
+        ("", "if KEYS[3] and ARGV[9] ~= '' then redis.call('SET', KEYS[3], incarnation) end", ""),
+        ("", "if KEYS[3] and ARGV[9] ~= '' then", "if KEYS[3] then"),
         ("", "if redis.call('GET', KEYS[1]) == ARGV[1] then", "if false then"),
     ),
     module(

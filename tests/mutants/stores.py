@@ -94,7 +94,7 @@ STORES = (
         ("Rotation._rewrite", "if record.is_newer(place_of(row, session))", "if True"),
         ("Rotation.rewrite", "if now.generation == record.generation:", "if True:"),
         ("Rotation._rotate", "erase=False", "erase=True"),
-        ("Rotation._remove", "(yield from self._gone(orphans)), False", "0, False"),
+        ("Rotation._remove", "(yield from self._absent(orphans)), False", "0, False"),
         ("Rotation._orphans", "if self._records.store is not self._store:", "if False:"),
         ("Rotation.run", "if not is_clean:", "if False:"),
         ("Rotation.run", "if not is_clean:", "if True:"),

@@ -54,7 +54,7 @@ def check_metadata(metadata: object, /) -> dict[str, str | int | float | bool]:
 
     Names of trimtab's own are refused: an order removes the key record that the metadata names.
     """
-    found = _kept_metadata(metadata)
+    found = _metadata_of(metadata)
     for name in found:
         if name.startswith(_OWN_NAMES):
             raise ConfigurationError(
@@ -65,7 +65,7 @@ def check_metadata(metadata: object, /) -> dict[str, str | int | float | bool]:
     return found
 
 
-def _kept_metadata(metadata: object) -> dict[str, str | int | float | bool]:
+def _metadata_of(metadata: object) -> dict[str, str | int | float | bool]:
     """Return metadata as a store keeps it, with names of trimtab's own."""
     if not isinstance(metadata, Mapping):
         raise ConfigurationError(
@@ -156,7 +156,7 @@ class Labels:
     def __post_init__(self) -> None:
         if self.owner is not None:
             check_owner(self.owner)
-        object.__setattr__(self, "metadata", _kept_metadata(self.metadata))
+        object.__setattr__(self, "metadata", _metadata_of(self.metadata))
         if self.ttl is not None:
             object.__setattr__(self, "ttl", check_ttl(self.ttl))
 

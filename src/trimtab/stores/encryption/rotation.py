@@ -220,11 +220,11 @@ class Rotation:
         try:
             receipt = yield from self._records.remove_all(orphans)
         except StoreError:  # what remains is removed by the next rotation
-            return (yield from self._gone(orphans)), False
+            return (yield from self._absent(orphans)), False
         # where another process was faster, nothing was cleaned
         return receipt.sessions, receipt.sessions > 0 and receipt.not_erased is None
 
-    def _gone(self, orphans: set[str]) -> Steps[int]:
+    def _absent(self, orphans: set[str]) -> Steps[int]:
         """Count keys of an order that failed in its middle which are gone."""
         try:
             there: list[str] = yield Ask(self._store, "sessions", ())

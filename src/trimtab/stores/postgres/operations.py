@@ -243,7 +243,7 @@ SCRUBBING_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 SCRUBBED_REMOVAL = 2**32
 """What a removal counts in the note of what is to be rewritten, if its handle rewrites them; others count 1.
 
-An order that finds nothing to remove rewrites only what such a one left, as it was killed before it could.
+An order that finds nothing to remove rewrites tables only after such a removal that was killed too early.
 """
 
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
