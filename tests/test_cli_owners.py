@@ -106,10 +106,10 @@ def test_a_session_that_cannot_be_read_ends_no_list_with_status(tmp_path: Path) 
         begin(url, name)
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute("UPDATE trimtab_events SET body = '{}' WHERE session = 'a' AND version = 2")
-    bad, good = said(run("list", "--store", url, "--status"))
+    bad, good = said(run("list", "--store", url, "--status", code=1))
     assert ("budget_tokens" in bad, good["budget_tokens"]) == (False, 200)
     assert bad["error"].startswith("session 'a': event 2 cannot be read")
-    assert "?  a: session 'a'" in run("list", "--store", url, "--status", "--output", "text").stdout
+    assert "?  a: session 'a'" in run("list", "--store", url, "--status", "--output", "text", code=1).stdout
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,12 @@ STORES = (
         ("EncryptedStore._search_in", "range(1, record", "range(record.generation, record"),
         ("EncryptedStore._search_in", "if now.generation == record.generation:", "if True:"),
         ("EncryptedStore._order", "        if not ids:\n", "        if True:\n"),
+        ("EncryptedStore._order", "            ids |= removed\n", "            pass\n"),
+        (
+            "EncryptedStore._order",
+            "ids | removed if len(ids | removed) >= receipt.sessions else None",
+            "None",
+        ),
         ("EncryptedStore._append_with", "labels and with_key(labels, request.session, record.id)", "labels"),
     ),
     module(
@@ -88,6 +94,7 @@ STORES = (
         ("Rotation._rewrite", "if record.is_newer(place_of(row, session))", "if True"),
         ("Rotation.rewrite", "if now.generation == record.generation:", "if True:"),
         ("Rotation._rotate", "erase=False", "erase=True"),
+        ("Rotation._remove", "(yield from self._absent(orphans)), False", "0, False"),
         ("Rotation._orphans", "if self._records.store is not self._store:", "if False:"),
         ("Rotation.run", "if not is_clean:", "if False:"),
         ("Rotation.run", "if not is_clean:", "if True:"),
@@ -478,13 +485,15 @@ STORES = (
         "stores/sqlite/lists.py",
         "stores/test_encryption_owners.py",
         ("_remove", "        names += found\n", ""),
-        ("_remove", "            del records[name]\n", "            pass\n"),
+        ("_remove", "[records.pop(name) for name in found]", "[]"),
     ),
     module(
         "stores/labels.py",
         "stores/test_encryption_owners.py",
         ("key_id", " and value == key_value(session, found[1])", ""),
         ("key_records", "if id is not None:", "if False:"),
+        ("check_metadata", "if name.startswith(_OWN_NAMES):", "if False:"),
+        ("labels_in", 'check_metadata(options.get("metadata") or {})', 'options.get("metadata") or {}'),
     ),
     module(
         "stores/copy.py",

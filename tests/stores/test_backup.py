@@ -194,11 +194,17 @@ def test_a_dump_of_postgres_is_restored(ring: KeyRing | None, on_postgres: Serve
     fill(source)
     before = picture(source)
     database = f"restored_{os.getpid()}"
+    role = f"app_{os.getpid()}"  # the new server has no such role
+    (name,) = re.findall(r"\w+$", on_postgres.url(None))
+    server.ask(f"CREATE ROLE {role}")
+    server.ask(f"GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO {role}", database=name)
     restored = server.of(database)
     names = {"CHATS": on_postgres.url(None), "SERVER": server.dsn, "RESTORED": restored}
     with busy(source):
         shell(dump, tmp_path, programs=server.programs, **names)
     try:
+        server.ask(f"DROP OWNED BY {role}", database=name)
+        server.ask(f"DROP ROLE {role}")
         restore = restore.replace("chats_restored", database)
         shell(restore, tmp_path, programs=server.programs, **names)
         with with_ring(PostgresStore(restored, scrub_on_delete=False), ring) as store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,11 +20,14 @@ from trimtab.errors import ConfigurationError, StoreUnavailableError
 from trimtab.stores import (
     AppendRequest,
     EncryptedStore,
+    Event,
+    KmsKeys,
     Labels,
     MemoryStore,
     Receipt,
     SQLiteStore,
     Store,
+    copy_session,
     encrypted,
 )
 
@@ -107,6 +111,15 @@ def test_a_key_goes_in_the_same_step_whoever_removes_the_session(place: Place) -
         assert [contents(load(store, name)) for name in ("c", "d")] == [["heron"], ["heron"]]
 
 
+def test_a_session_removed_by_name_without_the_ring_leaves_its_key(plain_place: Place) -> None:
+    """On every store: a rotation removes the key later."""
+    with plain_place.make() as inner:  # type: ignore[attr-defined]
+        put(encrypted(inner, OLD), "s")
+        gone = inner.delete("s")
+        assert (gone.sessions, gone.keys, gone.removed_keys) == (1, (), ())
+        assert len(inner.sessions(prefix="trimtab:key:")) == 1
+
+
 def test_keys_in_a_store_of_their_own_go_after_the_sessions(place: Place) -> None:
     """In one order; the store of sessions says which."""
     with place.make() as made:  # type: ignore[attr-defined]
@@ -119,6 +132,40 @@ def test_keys_in_a_store_of_their_own_go_after_the_sessions(place: Place) -> Non
         assert (store.expire(now=100.0).sessions, len(keys.sessions())) == (2, 2)
         assert (store.delete(owner="ada").sessions, len(keys.sessions())) == (1, 1)
         assert contents(load(store, "b")) == ["heron"]
+
+
+def test_a_copy_of_a_key_beside_the_sessions_is_not_taken_for_the_key(place: Place) -> None:
+    """As of before keys were given a store of their own; both go."""
+    with place.make() as made:  # type: ignore[attr-defined]
+        inner, keys = made.keeps_labels_in, MemoryStore()
+        for name, ttl in (("a", None), ("b", 5.0)):
+            put(made, name, owner="ada", ttl=ttl)
+        for record in _keys(made):
+            copy_session(inner, keys, record)
+        store = encrypted(inner, OLD, key_store=keys)
+        assert (store.expire(now=100.0).keys, len(keys.sessions()), len(_keys(made))) == ((), 1, 1)
+        gone = store.delete(owner="ada")
+        assert (gone.sessions, gone.keys, gone.removed_keys) == (1, (), ())
+        assert (keys.sessions(), _keys(made)) == ([], [])
+
+
+def test_an_order_leaves_the_secrets_of_other_sessions_unwrapped(plain_place: Place) -> None:
+    """A key management service is not asked again for what was not removed; for what is gone it is."""
+    asked: list[str] = []
+
+    def unwrap(key: str, wrapped: bytes) -> bytes:
+        asked.append(key)
+        return bytes(one ^ 1 for one in wrapped)
+
+    kms = KmsKeys("k", wrap=lambda key, secret: bytes(one ^ 1 for one in secret), unwrap=unwrap)
+    with plain_place.make() as inner:  # type: ignore[attr-defined]
+        store = encrypted(inner, kms)
+        for at in range(5):
+            put(store, f"s{at}", owner=f"o{at}")
+        assert store.delete(owner="o0").sessions == 1
+        for at in range(1, 5):
+            assert contents(load(store, f"s{at}")) == ["heron"]
+        assert asked == []
 
 
 def test_labels_change_and_the_key_is_still_known(place: Place) -> None:
@@ -228,6 +275,32 @@ def test_labels_that_were_copied_by_hand_take_no_key() -> None:
     assert (store.sessions(), len(_keys(store))) == (["s"], 1)
 
 
+def test_no_user_names_the_key_of_another_session(plain_place: Place) -> None:
+    """Whatever a user gives as metadata: an order about the user's sessions leaves the key there."""
+    with plain_place.make() as inner:  # type: ignore[attr-defined]
+        store = encrypted(inner, OLD)
+        put(store, "theirs", owner="ada")
+        (row,) = inner.sessions(owner="ada")
+        id = row.metadata["trimtab:key"].partition(".")[0]
+        forged = {"trimtab:key": f"{id}.{hashlib.blake2b(b'mine', digest_size=8).hexdigest()}"}
+        mine = Session(400, store=inner, id="mine", owner="eve")
+        mine.add({"role": "user", "content": "x"})
+        options = {"owner": "eve", "metadata": forged, "ttl": None}
+        event = Event(id="r1", kind="options", time=1.0, data={"options": options})
+        calls: list[Any] = [
+            lambda: mine.label(metadata=forged),
+            lambda: Session(400, store=inner, id="m", owner="eve", metadata=forged),
+            lambda: inner.append(AppendRequest(session="m", expected_version=0, events=[event])),
+            lambda: Session(400, owner="eve", metadata={"trimtab:x": 1}),
+        ]
+        for call in calls:
+            with pytest.raises(ConfigurationError, match="names that begin with 'trimtab:'") as caught:
+                call()
+            assert caught.value.argument == "metadata"
+        assert inner.delete(owner="eve").sessions == 1
+        assert contents(load(store, "theirs")) == ["heron"]
+
+
 class _Keys(MemoryStore):
     """A store of keys that is not always there."""
 
@@ -330,3 +403,24 @@ def test_labels_of_the_most_entries_have_room_for_the_key() -> None:
     assert store.sessions()[0].metadata == most
     with pytest.raises(ConfigurationError, match="at most 64"):
         Labels(metadata={**most, "more": 1})
+
+
+class _Half(MemoryStore):
+    """An order to remove key records ends in its middle."""
+
+    def delete_many(self, names: Any, /) -> Receipt:
+        super().delete_many(sorted(names)[:-1])
+        raise StoreUnavailableError("the store does not answer")
+
+
+def test_a_rotation_that_fails_in_the_middle_counts_the_keys_that_are_gone() -> None:
+    """The next one removes the rest."""
+    inner = _Half()
+    store = encrypted(inner, OLD)
+    put(store, "s")
+    (record,) = _keys(store)
+    (row,) = load(inner, record)
+    for at in range(5):
+        old = replace(row, data={**row.data, "session": f"gone {at}", "made": 1.0}, version=0, incarnation="")
+        inner.append(AppendRequest(session=f"trimtab:key:{at:016x}", expected_version=0, events=[old]))
+    assert (store.rotate().removed, len(_keys(store))) == (4, 2)

@@ -219,13 +219,41 @@ def test_an_expiry_cleans_what_one_before_left(served: Served, awaited: bool) ->
         async with served.make() as store:
             return await store.aexpire(now=100.0)  # type: ignore[no-any-return]
 
-    with served.make() as store, served.make(scrub_on_delete=False) as killed:
+    with served.make() as store, served.make() as killed:
         add(store, 0, [event(secret)], labels=Labels(ttl=5.0))
-        assert killed.expire(now=100.0).sessions == 1
+        killed.scrub = _interrupt
+        with pytest.raises(KeyboardInterrupt):
+            killed.expire(now=100.0)
         assert served.files_with(secret)
-        assert killed.expire(now=100.0) == Receipt()
+        with pytest.raises(KeyboardInterrupt):
+            killed.expire(now=100.0)
         assert (asyncio.run(expire()) if awaited else store.expire(now=100.0)) == Receipt()
         assert served.files_with(secret) == []
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_an_expiry_of_nothing_leaves_what_waits_for_the_night(served: Served, awaited: bool) -> None:
+    """What handles with `scrub_on_delete=False` removed and rewrote does not make it rewrite files."""
+    deleted, redacted = "krakynquon", "wyvernzimt"
+
+    async def expire() -> Receipt:
+        async with served.make() as store:
+            return await store.aexpire(now=100.0)  # type: ignore[no-any-return]
+
+    with served.make() as store, served.make(scrub_on_delete=False) as app:
+        add(app, 0, [event(deleted)], session="d")
+        add(app, 0, [event(redacted)])
+        app.delete("d")
+        add(app, 1, rewrites=[replace(load(app)[0], data={"message": {"content": "redacted"}})])
+        assert (asyncio.run(expire()) if awaited else store.expire(now=100.0)) == Receipt()
+        assert served.files_with(deleted)
+        assert served.files_with(redacted)
+        app.scrub()
+        assert served.files_with(deleted) == []
 
 
 def test_redacted_text_leaves_no_byte_in_the_servers_files(served: Served) -> None:

@@ -267,6 +267,7 @@ def test_without_its_keys_each_session_is_said_to_be_encrypted() -> None:
     [
         (("chats.db", ["a"]), r"takes a Store, such as open_store"),
         ((MemoryStore(), "a"), r"pass a list of names, such as \['a'\]"),
+        ((MemoryStore(), None), r"pass a list of names, such as store.sessions\(limit=100\), not None"),
         ((MemoryStore(), [7]), r"id must be a text"),
         ((encrypted(MemoryStore(), KEYS), ["trimtab:key:1"]), "those of keys"),
     ],

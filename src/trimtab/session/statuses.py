@@ -128,6 +128,10 @@ async def _aanswer(ask: ReadNewest) -> Any:
 def _check(store: object, sessions: object) -> Store:
     if isinstance(sessions, str):
         raise ConfigurationError(f"pass a list of names, such as [{sessions!r:.80}], not one name")
+    if not isinstance(sessions, Iterable):
+        raise ConfigurationError(
+            f"pass a list of names, such as store.sessions(limit=100), not {sessions!r:.80}"
+        )
     if isinstance(store, Store):
         return store
     raise ConfigurationError(

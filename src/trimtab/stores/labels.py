@@ -21,6 +21,8 @@ MOST_METADATA = 64
 KEY_LABEL = "trimtab:key"
 """Metadata in which a store that encrypts keeps which key a session has; it is not counted."""
 
+_OWN_NAMES = "trimtab:"
+
 KEY_PREFIX = "trimtab:key:"
 """Names of sessions that begin so are taken by key records: what a store that encrypts keeps of a key."""
 
@@ -48,7 +50,23 @@ def check_owner(owner: object, /) -> str:
 
 
 def check_metadata(metadata: object, /) -> dict[str, str | int | float | bool]:
-    """Return metadata as a dict of its own; values are texts, numbers and flags."""
+    """Return metadata that a user gives as a dict of its own; values are texts, numbers and flags.
+
+    Names of trimtab's own are refused: an order removes the key record that the metadata names.
+    """
+    found = _metadata_of(metadata)
+    for name in found:
+        if name.startswith(_OWN_NAMES):
+            raise ConfigurationError(
+                f"metadata: names that begin with {_OWN_NAMES!r} are trimtab's own: use another name than"
+                f" {name!r:.80}",
+                argument="metadata",
+            )
+    return found
+
+
+def _metadata_of(metadata: object) -> dict[str, str | int | float | bool]:
+    """Return metadata as a store keeps it, with names of trimtab's own."""
     if not isinstance(metadata, Mapping):
         raise ConfigurationError(
             f"metadata must be a mapping of names to values, not {metadata!r:.80}", argument="metadata"
@@ -116,7 +134,8 @@ class Labels:
 
     Args:
         owner: Whose it is; None: nobody's.
-        metadata: Names and values to find it by.
+        metadata: Names and values to find it by. Names that begin with `trimtab:` are trimtab's own: pass
+            none that a user chose.
         ttl: Seconds that it lives after its newest event; None: without end.
 
     Raises:
@@ -137,7 +156,7 @@ class Labels:
     def __post_init__(self) -> None:
         if self.owner is not None:
             check_owner(self.owner)
-        object.__setattr__(self, "metadata", check_metadata(self.metadata))
+        object.__setattr__(self, "metadata", _metadata_of(self.metadata))
         if self.ttl is not None:
             object.__setattr__(self, "ttl", check_ttl(self.ttl))
 
@@ -165,7 +184,9 @@ def labels_in(kinds_and_data: Iterable[tuple[str, Mapping[str, Any]]], /) -> Lab
         options = data.get("options") if kind == "options" else None
         if isinstance(options, Mapping) and "owner" in options:
             found = Labels(
-                owner=options["owner"], metadata=options.get("metadata") or {}, ttl=options.get("ttl")
+                owner=options["owner"],
+                metadata=check_metadata(options.get("metadata") or {}),
+                ttl=options.get("ttl"),
             )
     return found
 
@@ -270,6 +291,7 @@ class Receipt:
         not_erased: Why files may still hold bytes of what is gone; None: they hold none.
         more: Whether there are more to remove: repeat the call.
         keys: Name and key of each encrypted session that is gone and whose key record is in another store.
+        removed_keys: Those whose key record was in this store, and went along.
 
     Example:
         >>> Receipt(sessions=2, messages=9).messages
@@ -290,6 +312,8 @@ class Receipt:
     """Whether there are more to remove: repeat the call."""
     keys: Sequence[tuple[str, str]] = field(default=(), repr=False)
     """Name and key of each encrypted session that is gone and whose key record is in another store."""
+    removed_keys: Sequence[tuple[str, str]] = field(default=(), repr=False)
+    """Those whose key record was in this store, and went along."""
 
     def __add__(self, other: Receipt) -> Receipt:
         """Return both as one."""
@@ -301,6 +325,7 @@ class Receipt:
             not_erased=other.not_erased or self.not_erased,
             more=other.more,
             keys=(*self.keys, *other.keys),
+            removed_keys=(*self.removed_keys, *other.removed_keys),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -245,7 +245,7 @@ class MemoryStore(Forked, ThreadedStore):
             log = self._logs.get(check_session_name(session))
             if log is not None:
                 check_incarnation(session, incarnation, log.incarnation)
-            return self._remove([session])
+            return self._remove([session], with_keys=False)
 
     def delete_many(self, names: Sequence[str], /) -> Receipt:
         """Remove sessions by their names.
@@ -258,16 +258,17 @@ class MemoryStore(Forked, ThreadedStore):
                 [one for one in names if one in self._logs and not self._logs[one].labels.owner]
             )
 
-    def _remove(self, names: Sequence[str]) -> Receipt:
+    def _remove(self, names: Sequence[str], *, with_keys: bool = True) -> Receipt:
         receipt = Receipt()
         for name in names:
             log = self._logs.pop(name, None)
             if log is not None:
                 self._listed.remove(log.entry(name))
-                records = key_records([log.entry(name)])
+                records = key_records([log.entry(name)] if with_keys else [])
                 gone = self._remove([one for one in records if one in self._logs])  # its key goes with it
-                keys = () if gone.sessions else tuple(records.values())
-                receipt += replace(log.receipt(), keys=keys)
+                found = tuple(records.values())
+                left, removed = ((), found) if gone.sessions else (found, ())
+                receipt += replace(log.receipt(), keys=left, removed_keys=removed)
         return receipt
 
     def _list(self, request: ListRequest) -> Sessions:

@@ -296,13 +296,16 @@ def list_(url: str, output: str, with_status: bool, **asked: Any) -> None:
     --used-before or --used-after the oldest is first, otherwise they are in the order of their names.
 
     --status adds the tokens of the budget, the recent and the waiting messages with their tokens, and failed
-    summaries, from the newest event of each; no session is opened.
+    summaries, from the newest event of each; no session is opened. If one of them cannot be read, the exit
+    code is 1.
     """
     with open_session_store(url) as store:
         rows, following = list_sessions(store, with_status=with_status, **asked)
         write(rows, lambda: "\n".join(map(row_text, rows)) or "no sessions", output=output)
         if following is not None:
             click.echo(f"trimtab: there are more: --after {shlex.quote(following)}", err=True)
+        if with_status and any("error" in row for row in rows):
+            raise SystemExit(1)
 
 
 @session.command()

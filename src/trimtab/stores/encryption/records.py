@@ -191,7 +191,7 @@ class KeyRecords:
     def _record_in(self, row: Event | None, id: str, session: str) -> Record:
         newest = self._check(row, id, session)
         if newest.kind == "dropped":
-            self._forget(id)
+            self.forget({id})
             raise KeyDroppedError(
                 f"session {session!r}: its key {id} was dropped, so nobody can read its text again. Delete"
                 " the session to remove its rows",
@@ -226,7 +226,7 @@ class KeyRecords:
         new = replace(record, key=self.keys.current, generation=record.generation + 1)
         new = yield from self._wrap(secret, new, older)
         yield from self._write(new, replaces=record)
-        self._forget(record.id)
+        self.forget({record.id})
         self._remember(new, [*older, secret])
         return replace(new, version=record.version + 1)
 
@@ -238,7 +238,7 @@ class KeyRecords:
         """
         while True:
             newest = self._check((yield from row_of(self.store, PREFIX + id)), id, session)
-            self._forget(id)
+            self.forget({id})
             if newest.kind == "dropped":  # perhaps whoever did it was killed before the files were clean
                 yield from self.clean()
                 return
@@ -258,12 +258,13 @@ class KeyRecords:
         """Remove the record of a session that is deleted; one of another session stays."""
         newest = yield from row_of(self.store, PREFIX + id)
         if newest is None or newest.data.get("session") == session:
-            self._forget(id)
+            self.forget({id})
             yield Ask(self.store, "delete", (PREFIX + id,))
 
-    def forget(self) -> None:
-        """Forget all unwrapped secrets, as those of many sessions that are gone are among them."""
-        self._known.clear()
+    def forget(self, ids: Collection[str] | None, /) -> None:
+        """Forget the unwrapped secrets of sessions that are gone; None: all."""
+        for known in [one for one in list(self._known) if ids is None or one.id in ids]:
+            self._known.pop(known, None)
 
     def remove_all(self, ids: Collection[str], /) -> Steps[Receipt]:
         """Remove the records of sessions that are gone; the receipt counts these."""
@@ -284,7 +285,7 @@ class KeyRecords:
     def _check(self, newest: Event | None, id: str, session: str) -> Event:
         """Return what counts of a session's record, if it is there and that of the session."""
         if newest is None:
-            self._forget(id)
+            self.forget({id})
             raise EncryptionKeyError(
                 f"session {session!r}: its key {id} is not in the store of keys. The session was deleted"
                 " meanwhile, or the key is lost or in another store: pass that one as key_store=, or restore"
@@ -408,10 +409,6 @@ class KeyRecords:
         while len(self._known) >= _MOST_SECRETS:
             self._known.pop(next(iter(tuple(self._known))), None)
         self._known[_known_by(record)] = found
-
-    def _forget(self, id: str) -> None:
-        for known in [one for one in list(self._known) if one.id == id]:
-            self._known.pop(known, None)
 
 
 def _known_by(record: Record) -> Record:

@@ -215,12 +215,22 @@ class Rotation:
 
     def _remove(self, orphans: set[str]) -> Steps[tuple[int, bool]]:
         """Remove keys in one order; say how many, and whether that cleaned the files."""
-        if orphans:
-            with suppress(StoreError):  # what remains is removed by the next rotation
-                receipt = yield from self._records.remove_all(orphans)
-                # where another process was faster, nothing was cleaned
-                return receipt.sessions, receipt.sessions > 0 and receipt.not_erased is None
-        return 0, False
+        if not orphans:
+            return 0, False
+        try:
+            receipt = yield from self._records.remove_all(orphans)
+        except StoreError:  # what remains is removed by the next rotation
+            return (yield from self._absent(orphans)), False
+        # where another process was faster, nothing was cleaned
+        return receipt.sessions, receipt.sessions > 0 and receipt.not_erased is None
+
+    def _absent(self, orphans: set[str]) -> Steps[int]:
+        """Count keys of an order that failed in its middle which are gone."""
+        try:
+            there: list[str] = yield Ask(self._store, "sessions", ())
+        except StoreError:
+            return 0
+        return len({PREFIX + id for id in orphans} - set(there))
 
     def _has_key(self, session: str, id: str) -> Steps[bool]:
         """Tell whether a session is there whose first or last event says that it has a key."""

@@ -497,12 +497,18 @@ class EncryptedStore(ClosedStore):
         return self._delete(session, incarnation)
 
     def _order(self, method: str, **asked: Any) -> Steps[Receipt]:
-        """Have the store remove many sessions, and then those of their key records that it could not."""
+        """Have the store remove many sessions, and then those of their key records that it could not.
+
+        Keys in a store of their own are removed there, also if the store of sessions has a copy.
+        """
         require_labels(self)
         receipt: Receipt = yield Ask(self._store, method, (), asked)
-        if receipt.sessions:
-            self._records.forget()
-        ids, receipt = set(key_ids(receipt.keys)), replace(receipt, keys=())
+        ids, removed = set(key_ids(receipt.keys)), set(key_ids(receipt.removed_keys))
+        # a store that does not say all: any secret may be one of those that are gone
+        self._records.forget(ids | removed if len(ids | removed) >= receipt.sessions else None)
+        if self._records.store is not self._store:
+            ids |= removed
+        receipt = replace(receipt, keys=(), removed_keys=())
         if not ids:
             return receipt
         try:
@@ -537,7 +543,7 @@ class EncryptedStore(ClosedStore):
                     raise
                 continue
             # one that was written before stores knew labels says nothing
-            return replace(receipt, keys=()) if isinstance(receipt, Receipt) else Receipt()
+            return replace(receipt, keys=(), removed_keys=()) if isinstance(receipt, Receipt) else Receipt()
         raise SessionDeletedError(f"session {session!r} is deleted and begun anew all the time")
 
     def _drop_key(self, session: str, incarnation: str | None) -> Steps[None]:

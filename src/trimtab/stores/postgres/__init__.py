@@ -90,6 +90,6 @@ class PostgresStore(ServedStore):
         )
         check_seconds(asdict(options))
         pools = Pools(dsn, tables=tables, options=options)
-        operations = Operations(tables, psycopg=pools.package)
+        operations = Operations(tables, psycopg=pools.package, scrub_on_delete=scrub_on_delete)
         shown = f"schema={schema!r}, max_connections={max_connections}"
         super().__init__(pools, operations, scrub_on_delete=scrub_on_delete, shown=shown)

@@ -240,6 +240,12 @@ of the session wait meanwhile."""
 SCRUBBING_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds between attempts to rewrite a table that an older transaction still sees the rows of."""
 
+SCRUBBED_REMOVAL = 2**32
+"""What a removal counts in the note of what is to be rewritten, if its handle rewrites them; others count 1.
+
+An order that finds nothing to remove rewrites tables only after such a removal that was killed too early.
+"""
+
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _COLUMNS = "e.version, e.id, e.kind, e.time, e.body, e.seal"
 _ROWS = (
@@ -251,9 +257,10 @@ _ROWS = (
 class Operations:
     """The operations of a store on its tables."""
 
-    def __init__(self, tables: Tables, *, psycopg: Any) -> None:
+    def __init__(self, tables: Tables, *, psycopg: Any, scrub_on_delete: bool = True) -> None:
         self._tables = tables
         self._psycopg = psycopg
+        self._scrub_on_delete = scrub_on_delete
 
     def append(self, request: AppendRequest) -> Steps[Appended]:
         """Add events, and say the version."""
@@ -363,7 +370,7 @@ class Operations:
                 raise not_stored(request, row.version, kind=kinds[0][0] if kinds else None)
         yield from self._remove_terms(key, old)
         yield from self._add_terms(key, changed)
-        yield Execute(f"UPDATE {self._tables.scrubbing} SET wanted = wanted + 1")
+        yield self._note_removal(scrubs=request.erase)
 
     def load(self, request: LoadRequest) -> Steps[list[Event]]:
         """Read events."""
@@ -540,10 +547,10 @@ class Operations:
         ((messages, size),) = yield Execute(sql, (both, keys))
         yield Execute(f"DELETE FROM {self._tables.terms} WHERE session = ANY(%s)", (both,))
         yield Execute(f"DELETE FROM {self._tables.sessions} WHERE key = ANY(%s)", (both,))
-        yield Execute(f"UPDATE {self._tables.scrubbing} SET wanted = wanted + 1")
-        for _, name in rows:
-            del records[name]
-        return Receipt(sessions=len(keys), messages=messages, bytes=size, keys=tuple(records.values()))
+        yield self._note_removal(scrubs=True)
+        removed = tuple([records.pop(name) for _, name in rows])
+        left = tuple(records.values())
+        return Receipt(sessions=len(keys), messages=messages, bytes=size, keys=left, removed_keys=removed)
 
     def delete_owned(self, owner: str) -> Steps[Receipt]:
         """Remove the rows of all sessions of an owner."""
@@ -620,9 +627,15 @@ class Operations:
         rows = yield Execute(sql, (*values, request.asked))
         return request.page([entry_of(*row) for row in rows])
 
+    def _note_removal(self, *, scrubs: bool) -> Execute:
+        """Note that tables are to be rewritten, and whether this handle is about to do it."""
+        more = SCRUBBED_REMOVAL if scrubs and self._scrub_on_delete else 1
+        return Execute(f"UPDATE {self._tables.scrubbing} SET wanted = wanted + %s", (more,))
+
     def is_unclean(self) -> Steps[bool]:
-        """Tell whether anything was removed since the tables were rewritten."""
-        return bool((yield Execute(f"SELECT 1 FROM {self._tables.scrubbing} WHERE wanted > 0")))
+        """Tell whether a handle that rewrites tables removed anything, and did not come to rewrite them."""
+        sql = f"SELECT 1 FROM {self._tables.scrubbing} WHERE wanted >= %s"
+        return bool((yield Execute(sql, (SCRUBBED_REMOVAL,))))
 
     def scrub(self) -> Steps[None]:
         """Rewrite the tables, whatever others want meanwhile, if anything was removed since the last time."""

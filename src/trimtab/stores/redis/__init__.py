@@ -93,7 +93,13 @@ class RedisStore(ServedStore):
         )
         check_seconds({**asdict(options), "scrub_timeout_seconds": scrub_timeout_seconds})
         package = package_of("redis", package="redis", needed_by="RedisStore")
-        operations = Operations(prefix, redis=package, scrub_seconds=scrub_timeout_seconds, cluster=cluster)
+        operations = Operations(
+            prefix,
+            redis=package,
+            scrub_on_delete=scrub_on_delete,
+            scrub_seconds=scrub_timeout_seconds,
+            cluster=cluster,
+        )
         clients = Clients(url, redis=package, options=options, prepare=operations.prepare)
         shown = f"prefix={prefix!r}, max_connections={max_connections}"
         super().__init__(clients, operations, scrub_on_delete=scrub_on_delete, shown=shown)

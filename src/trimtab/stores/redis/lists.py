@@ -187,7 +187,7 @@ end
 if at < version then return {'counted', false, at, messages, bytes} end
 local told, record = redis.call('HGET', key, 'o') or '', 0
 redis.call('UNLINK', key)
-if KEYS[3] then redis.call('SET', KEYS[3], incarnation) end
+if KEYS[3] and ARGV[9] ~= '' then redis.call('SET', KEYS[3], incarnation) end
 if KEYS[4] and string.find(told, string.sub(ARGV[8], -16), 1, true) then
   for _, place in ipairs((places_of(ARGV[8], KEYS[4]))) do old[#old + 1] = place end
   record = redis.call('UNLINK', KEYS[4])
@@ -199,9 +199,10 @@ return {'gone', change_list(old, {}), at, messages, bytes, told, record}
 
 ARGV: its name; the incarnation, owner and time that are meant, '' for any; up to which event they are
 counted; how many are counted at once; the member of the list that told of it, which leaves the list unless
-it is right; its key record. What went, how many messages and bytes were counted, the labels of what is gone,
-and whether its key record went with it. On one server KEYS names also what tells that files are to be written
-anew, and the key record: this is one of the store's own session keys, whose name is known before.
+it is right; its key record; whether this handle has the files written anew. What went, how many messages and
+bytes were counted, the labels of what is gone, and whether its key record went with it. On one server KEYS
+names also what tells that files are to be written anew, and the key record: this is one of the store's own
+session keys, whose name is known before.
 """
 
 _NOTE_CLEAN = Script.of(
@@ -215,9 +216,10 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('UNLINK', KEYS[1]) end
 class Listing:
     """What is asked of the list of sessions."""
 
-    def __init__(self, prefix: str, *, redis: Any, cluster: bool) -> None:
+    def __init__(self, prefix: str, *, redis: Any, scrub_on_delete: bool, cluster: bool) -> None:
         self._prefix = prefix
         self._redis = redis
+        self._notes = "1" if scrub_on_delete else ""
         self._cluster = cluster
         self._index = f"{prefix}:index"
         self._older = f"{prefix}:older"
@@ -257,7 +259,10 @@ class Listing:
         yield Command(("SET", self._older, 1, "EX", OLDER_SECONDS))
 
     def last_removal(self) -> Steps[Any]:
-        """Return what was removed last since files were written anew; None: nothing was, or on a cluster."""
+        """Return what a handle that has files written anew removed last since they were.
+
+        None: nothing, or on a cluster.
+        """
         return (yield Command(("GET", self._removed)))
 
     def note_clean(self, last: Any) -> Steps[None]:
@@ -428,7 +433,7 @@ class Listing:
         if not self._cluster:
             keys = (*keys, self._removed, *([self.key(record)] if record else []))
         while True:
-            words = (name, incarnation, owner, now, at, COUNT_EVENTS, member, record)
+            words = (name, incarnation, owner, now, at, COUNT_EVENTS, member, record, self._notes)
             answer = yield from _REMOVE.run(self._redis, keys, words)
             outcome, *told = answer
             if outcome == b"other":
@@ -441,8 +446,11 @@ class Listing:
             at, messages, size = told[1], messages + told[2], size + told[3]
             if outcome == b"gone":
                 entry = _entry(name, (at, b"", 0, told[4] or None, None))
-                left = () if told[5] or entry is None else tuple(key_records([entry]).values())
-                return "gone", Receipt(sessions=1, messages=messages, bytes=size, keys=left)
+                found = () if entry is None else tuple(key_records([entry]).values())
+                left, removed = ((), found) if told[5] else (found, ())
+                return "gone", Receipt(
+                    sessions=1, messages=messages, bytes=size, keys=left, removed_keys=removed
+                )
 
 
 def _bounds(request: ListRequest) -> tuple[bytes, bytes]:

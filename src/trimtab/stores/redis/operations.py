@@ -332,9 +332,17 @@ LAST_PAUSE_SECONDS = 1.0
 class Operations:
     """The operations of a store on its keys."""
 
-    def __init__(self, prefix: str, *, redis: Any, scrub_seconds: float, cluster: bool = False) -> None:
+    def __init__(
+        self,
+        prefix: str,
+        *,
+        redis: Any,
+        scrub_seconds: float,
+        scrub_on_delete: bool = True,
+        cluster: bool = False,
+    ) -> None:
         self._prefix = prefix
-        self._listing = Listing(prefix, redis=redis, cluster=cluster)
+        self._listing = Listing(prefix, redis=redis, scrub_on_delete=scrub_on_delete, cluster=cluster)
         self.list_page, self.expire = self._listing.list_page, self._listing.expire
         self.delete_owned, self.delete_many = self._listing.delete_owned, self._listing.delete_many
         self._redis = redis
@@ -577,7 +585,10 @@ class Operations:
         return (yield from self._listing.delete(session, incarnation))
 
     def is_unclean(self) -> Steps[bool]:
-        """Tell whether anything was removed since the files were written anew; not of a cluster."""
+        """Tell whether a handle that has files written anew removed anything, and they were not yet written.
+
+        Of a cluster nothing is known.
+        """
         return (yield from self._listing.last_removal()) is not None
 
     def scrub(self) -> Steps[None]:

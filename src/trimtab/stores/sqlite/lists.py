@@ -91,14 +91,13 @@ def _remove(connection: sqlite3.Connection, entries: Sequence[SessionEntry]) -> 
     where = _among(names)
     count = "SELECT total(kind = 'message'), total(length(body)) FROM trimtab_events WHERE"
     messages, size = connection.execute(f"{count} {where}", names).fetchone()
-    sessions, records = len(names), key_records(entries)
+    sessions, records, removed = len(names), key_records(entries), list[tuple[str, str]]()
     if records:  # in the same step: no key stays of a session that is gone
         sql = f"SELECT session FROM trimtab_listed WHERE {_among([*records])}"
         found = [name for (name,) in connection.execute(sql, [*records])]
         names += found
         where = _among(names)
-        for name in found:
-            del records[name]
+        removed = [records.pop(name) for name in found]
     numbers = f"SELECT number FROM trimtab_indexed WHERE {where}"
     connection.execute(f"DELETE FROM trimtab_terms WHERE number IN ({numbers})", names)
     # the list before the sessions: its trigger has then nothing to do for each of them
@@ -111,8 +110,13 @@ def _remove(connection: sqlite3.Connection, entries: Sequence[SessionEntry]) -> 
     ):
         connection.execute(f"DELETE FROM {table} WHERE {where}", names)
     ask_erasure(connection)
-    keys = tuple(records.values())
-    return Receipt(sessions=sessions, messages=int(messages), bytes=int(size), keys=keys)
+    return Receipt(
+        sessions=sessions,
+        messages=int(messages),
+        bytes=int(size),
+        keys=tuple(records.values()),
+        removed_keys=tuple(removed),
+    )
 
 
 def _among(names: Sequence[str]) -> str:
