@@ -122,6 +122,12 @@ async def said(chat: Session, after: int = 0) -> list[Event]:
     return found
 
 
+def went_on(later: list[Event]) -> bool:
+    """Tell whether a question that came later was answered; an answer that came late stands on none."""
+    answers = (event.id.partition("/")[0] for event in later if event.message["role"] == "assistant")
+    return not {event.id for event in later if event.message["role"] == "user"}.isdisjoint(answers)
+
+
 async def take_back(chat: Session, asked: Event, question: Question) -> list[Event]:
     """Take back the answers that a new one replaces; list what else was said since the question."""
     later = await said(chat, asked.version)
@@ -197,9 +203,10 @@ async def ask(question: Question, chat: Chat) -> StreamingResponse:
     later = await retry.acall(lambda: take_back(chat, asked, question))
     if (event := question.answer_in(later)) is not None:
         return StreamingResponse([line(message=shown(event))], headers=STREAM)
-    if any(event.message["role"] == "assistant" for event in later):
+    if went_on(later):
         raise HTTPException(409, "the conversation went on: branch it")
-    return StreamingResponse(stream(chat, asked, question, await chat.amessages()), headers=STREAM)
+    view = await (chat.aview_at(asked.version) if later else chat.amessages())
+    return StreamingResponse(stream(chat, asked, question, view), headers=STREAM)
 
 
 class Edit(Question):

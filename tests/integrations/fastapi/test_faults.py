@@ -15,6 +15,7 @@ import pytest
 from tests import servers
 from tests.integrations.fastapi.model import HOLD, Model, model
 from tests.integrations.fastapi.service import Browser, lines_of, process, served, store_url
+from trimtab import Session
 from trimtab.errors import VersionConflictError
 from trimtab.stores import open_store
 
@@ -69,6 +70,31 @@ def test_a_worker_killed_in_an_answer_leaves_the_question(url: str, api: Model) 
         said = ada.ask(f"Tell me {HOLD}", id="q1")
         assert ada.texts() == [f"Tell me {HOLD}", said.text]
     assert api.views[-1] == ["Be brief.", f"Tell me {HOLD}"]
+
+
+def test_a_question_whose_worker_died_is_answered_though_a_part_came_behind_it(
+    database: str, api: Model
+) -> None:
+    """The part of the question before it comes late; the browser asks again, and the model is asked by it."""
+    one, two = f"One {HOLD}", "Two"
+    with served(database, api.address) as address:
+        ada = Browser(address)
+        with ada.open(one, id="q1") as response:
+            events = lines_of(response)  # which closes the connection once nobody has it
+            next(events)
+            assert api.holds.wait(30)
+            _store_question(database, two, id="q2")  # all that its worker did before it was killed
+        servers.until(lambda: len(ada.texts()) == 3, "the part")
+        said = ada.ask(two, id="q2")
+        assert said.status == 200, said.last
+        assert api.views[-1] == ["Be brief.", one, two]
+        assert [text for text in ada.texts() if not text.startswith("Answer 1 ")] == [one, two, said.text]
+
+
+def _store_question(url: str, text: str, *, id: str) -> None:
+    store = open_store(url)
+    Session.open(store, "ada/bicycle", allow_missing=True).add({"role": "user", "content": text}, id=id)
+    store.close()
 
 
 def test_a_worker_that_is_stopped_ends_its_answers_first(database: str, api: Model) -> None:
