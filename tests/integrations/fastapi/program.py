@@ -98,11 +98,12 @@ class Question(BaseModel):
         """Tell whether a message answers this question."""
         return event.id.startswith(f"{self.id}/")
 
-    def answer_in(self, events: list[Event]) -> Event | None:
-        """Find a whole answer of this attempt, or of a later one."""
-        for event in filter(self.is_answer, events):
-            _, attempt, end, _ = event.id.split("/")
-            if end == "whole" and int(attempt) >= self.attempt:
+    def answer_in(self, events: list[Event], end: str = "whole") -> Event | None:
+        """Find the whole answer of this attempt, or of a later one; a part gives way to any."""
+        least = self.attempt if end == "whole" else 1
+        for event in filter(self.is_answer, reversed(events)):
+            _, attempt, its_end, _ = event.id.split("/")
+            if its_end == "whole" and int(attempt) >= least:
                 return event
         return None
 
@@ -128,20 +129,15 @@ def went_on(later: list[Event]) -> bool:
     return not {event.id for event in later if event.message["role"] == "user"}.isdisjoint(answers)
 
 
-async def take_back(chat: Session, asked: Event, question: Question) -> list[Event]:
-    """Take back the answers that a new one replaces; list what else was said since the question."""
+async def keep(chat: Session, asked: Event, question: Question, text: str, end: str) -> Event:
+    """Store an answer in the place of one before, unless another request has answered meanwhile."""
     later = await said(chat, asked.version)
-    while later and question.is_answer(later[-1]) and not question.answer_in(later):
+    if (event := question.answer_in(later, end)) is not None:
+        return event
+    while later and question.is_answer(later[-1]):
         await chat.apop()
         later.pop()
-    return later
-
-
-async def keep(chat: Session, asked: Event, question: Question, text: str, end: str) -> Event:
-    """Store an answer, unless another request has answered the question meanwhile."""
-    later = await take_back(chat, asked, question)
-    message = {"role": "assistant", "content": text}
-    return question.answer_in(later) or await chat.aadd(message, id=question.answer_id(end))
+    return await chat.aadd({"role": "assistant", "content": text}, id=question.answer_id(end))
 
 
 STREAM = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -200,7 +196,7 @@ async def ask(question: Question, chat: Chat) -> StreamingResponse:
     """Answer a question, or give the answer that it had."""
     message = {"role": "user", "content": question.text}
     asked = await retry.acall(lambda: chat.aadd(message, id=question.id))
-    later = await retry.acall(lambda: take_back(chat, asked, question))
+    later = await said(chat, asked.version)
     if (event := question.answer_in(later)) is not None:
         return StreamingResponse([line(message=shown(event))], headers=STREAM)
     if went_on(later):

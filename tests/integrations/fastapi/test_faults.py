@@ -91,6 +91,27 @@ def test_a_question_whose_worker_died_is_answered_though_a_part_came_behind_it(
         assert [text for text in ada.texts() if not text.startswith("Answer 1 ")] == [one, two, said.text]
 
 
+def test_an_answer_stays_if_the_model_fails_to_write_it_anew(database: str, api: Model) -> None:
+    """The model refuses, or breaks in the middle: each leaves what was acknowledged."""
+    text = "A name for my boat?"
+    with served(database, api.address) as address:
+        ada = Browser(address)
+        first = ada.ask(text, id="q1")
+        api.is_away.set()
+        assert "the model said nothing" in ada.ask(text, id="q1", attempt=2).last["error"]
+        api.is_away.clear()
+        assert ada.texts() == [text, first.text]
+        api.breaks.set()
+        broken = ada.ask(text, id="q1", attempt=2)
+        api.breaks.clear()
+        assert broken.pieces
+        assert broken.message == first.message
+        assert ada.texts() == [text, first.text]
+        second = ada.ask(text, id="q1", attempt=2)
+        assert ada.texts() == [text, second.text]
+    assert api.views == [["Be brief.", text]] * 4
+
+
 def _store_question(url: str, text: str, *, id: str) -> None:
     store = open_store(url)
     Session.open(store, "ada/bicycle", allow_missing=True).add({"role": "user", "content": text}, id=id)
@@ -160,10 +181,13 @@ def test_what_came_after_it_was_read_is_not_taken_back(monkeypatch: pytest.Monke
         assert [event.id for event in await program.said(one)][-1] == "q1/1/whole/0"
         await two.aadd({"role": "user", "content": "Two"}, id="q2")
         with pytest.raises(VersionConflictError):
-            await program.take_back(one, asked, question)
-        return [event.id for event in await program.take_back(one, asked, question)]
+            await program.keep(one, asked, question, "Second", "whole")
+        kept = await program.keep(one, asked, question, "Second", "whole")
+        after = [event.id for event in await program.said(one)]
+        assert question.answer_in(await program.said(one)) == kept
+        return [id if id != kept.id else "kept" for id in after]
 
-    assert asyncio.run(tabs()) == ["q1/1/whole/0", "q2"]
+    assert asyncio.run(tabs()) == ["q1", "q1/1/whole/0", "q2", "kept"]
 
 
 def test_an_answer_is_stored_though_the_server_restarts_meanwhile(api: Model) -> None:
