@@ -36,8 +36,8 @@ class Model(Provider):
         self.refusals: list[Any] = []
         """What was answered to requests that are not valid."""
         self.holds, self.go, self.client_left = threading.Event(), threading.Event(), threading.Event()
-        self.is_away, self.breaks = threading.Event(), threading.Event()
-        """Whether each request is refused, or each stream is closed in its middle."""
+        self.is_away, self.breaks, self.garbles = (threading.Event() for _ in range(3))
+        """Whether each request is refused, each stream closed in its middle, or no JSON from there on."""
         self._lock = threading.Lock()
 
     def reset(self) -> None:
@@ -100,6 +100,8 @@ class _Handler(JSONHandler):
                 self.model.holds.set()
                 while not self.model.go.wait(0.01):
                     self.send_part(b": nothing new\n\n")  # fails once nobody hears it
+            if at == len(events) // 2 and self.model.garbles.is_set():
+                event = "data: <html>"
             if SLOW in asked:
                 time.sleep(SLOW_SECONDS)
             self.send_part(f"{event}\n\n".encode())

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias
 
 from fastapi import Body, Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
-from openai import AsyncOpenAI, OpenAIError
+from openai import AsyncOpenAI
 from pydantic import BaseModel, Field, StringConstraints
 
 from trimtab import BudgetExceededError, Session, errors
@@ -156,7 +156,10 @@ async def read_model(view: list[Any], lines: Lines) -> tuple[str, str]:
                     if piece := choice.delta.content:
                         text += piece
                         lines.put_nowait(line(text=piece))
-    except (OpenAIError, asyncio.CancelledError):
+    except asyncio.CancelledError:
+        return text, "cut"
+    except Exception as error:  # a stream that breaks raises what the HTTP client raises
+        logging.warning("the model failed", exc_info=error)
         return text, "cut"
     return text, "whole"
 
@@ -170,11 +173,12 @@ async def answer(chat: Session, asked: Event, question: Question, reading: Readi
             lines.put_nowait(line(message=shown(event)))
         else:
             lines.put_nowait(line(error="the model said nothing: ask again, with the same id"))
-    except errors.ContextError as error:
+    except Exception as error:
+        logging.warning("an answer was not stored", exc_info=error)
         lines.put_nowait(line(error=status_of(error)[1]))
     finally:
         lines.put_nowait(None)
-    await chat.aclose()  # waits for a summary
+        await chat.aclose()  # waits for a summary
 
 
 async def stream(chat: Session, asked: Event, question: Question, view: list[Any]) -> AsyncIterator[str]:
@@ -264,7 +268,7 @@ async def delete_all(user: User) -> dict[str, Any]:
     return (await store.adelete(owner=user)).to_dict()
 
 
-def status_of(error: errors.ContextError) -> tuple[int, str]:
+def status_of(error: Exception) -> tuple[int, str]:
     """Say what the browser gets for an error."""
     match error:
         case errors.UnknownNameError():

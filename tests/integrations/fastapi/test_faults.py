@@ -112,6 +112,20 @@ def test_an_answer_stays_if_the_model_fails_to_write_it_anew(database: str, api:
     assert api.views == [["Be brief.", text]] * 4
 
 
+def test_an_answer_that_turns_to_garbage_is_kept_by_half_and_asked_again(database: str, api: Model) -> None:
+    """What a proxy may send is no error of the model's client: it raises what its parser raises."""
+    with served(database, api.address) as address:
+        ada = Browser(address)
+        api.garbles.set()
+        broken = ada.ask("Hello", id="q1")
+        api.garbles.clear()
+        assert broken.message["cut"]
+        assert broken.text == "".join(broken.pieces) != ""
+        assert ada.read()[-1] == broken.message
+        whole = ada.ask("Hello", id="q1")
+        assert ada.texts() == ["Hello", whole.text]
+
+
 def _store_question(url: str, text: str, *, id: str) -> None:
     store = open_store(url)
     Session.open(store, "ada/bicycle", allow_missing=True).add({"role": "user", "content": text}, id=id)
