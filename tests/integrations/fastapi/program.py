@@ -226,6 +226,11 @@ async def branch(edit: Edit, old: KnownChat, user: User) -> StreamingResponse:
         await chat.aview_of(edit.id)  # asked before
     except errors.UnknownNameError:
         chat = await old.afork(edit.version - 1, id=chat.id)
+        try:
+            return await ask(edit, chat)
+        except (errors.ConfigurationError, BudgetExceededError):  # asked again it is refused again
+            await store.adelete(chat.id)
+            raise
     return await ask(edit, chat)
 
 
@@ -238,9 +243,10 @@ async def list_chats(user: User, after: str | None = None) -> dict[str, Any]:
 
 
 @app.get("/chats/{name}")
-async def read(chat: KnownChat) -> list[dict[str, Any]]:
-    """List what was said in a conversation."""
-    return [shown(event) for event in await said(chat)]
+async def read(chat: KnownChat, before: int | None = None) -> list[dict[str, Any]]:
+    """List what was said in a conversation: the newest 200 messages, or those before a version."""
+    events = [event for event in await said(chat) if before is None or event.version < before]
+    return [shown(event) for event in events[-200:]]
 
 
 @app.patch("/chats/{name}", status_code=204)
@@ -257,9 +263,22 @@ async def delete(name: Name, user: User) -> dict[str, Any]:
 
 @app.get("/me/export")
 async def export(user: User, after: str | None = None) -> StreamingResponse:
-    """Send everything that is stored of a user, as lines of JSON."""
-    lines = (f"{line}\n" async for line in store.aexport(owner=user, after=after))
-    return StreamingResponse(lines, media_type="application/x-ndjson")
+    """Send everything that is stored of a user, as lines of JSON, and last their number."""
+    lines = store.aexport(owner=user, after=after)
+    first = await anext(lines, None)  # before the status is sent: the store may be down
+    return StreamingResponse(counted(first, lines), media_type="application/x-ndjson")
+
+
+async def counted(first: str | None, rest: AsyncIterator[str]) -> AsyncIterator[str]:
+    """End lines with one that says how many there were."""
+    count = 0
+    if first is not None:
+        yield f"{first}\n"
+        count = 1
+        async for one in rest:
+            yield f"{one}\n"
+            count += 1
+    yield f"{json.dumps({'lines': count})}\n"
 
 
 @app.delete("/me")

@@ -238,6 +238,7 @@ def test_a_database_that_is_away_is_told_as_such(api: Model) -> None:
         refused = Browser(address).call("POST", "/chats/bicycle", id="q1", text="Hello.")
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
         assert refused.json() == {"detail": "ask again, with the same id"}
+        assert Browser(address).call("GET", "/me/export").status_code == 503
     assert api.bodies == []
 
 
