@@ -36,6 +36,8 @@ class Model(Provider):
         self.refusals: list[Any] = []
         """What was answered to requests that are not valid."""
         self.holds, self.go, self.client_left = threading.Event(), threading.Event(), threading.Event()
+        self.is_away, self.breaks, self.garbles = (threading.Event() for _ in range(3))
+        """Whether each request is refused, each stream closed in its middle, or no JSON from there on."""
         self._lock = threading.Lock()
 
     def reset(self) -> None:
@@ -75,6 +77,8 @@ class _Handler(JSONHandler):
     def do_POST(self) -> None:
         body = self.received()
         status, answer = self.model.reply(self.path, body)
+        if self.model.is_away.is_set():
+            status, answer = 403, {"error": {"message": "away"}}  # which the client does not try again
         if status != 200 or not body.get("stream"):
             self.answer(status, answer)
             return
@@ -89,13 +93,15 @@ class _Handler(JSONHandler):
         events = answer.split("\n\n")[:-1]
         self.begin_stream()
         for at, event in enumerate(events):
-            if at == len(events) // 2 and BREAK in asked:
+            if at == len(events) // 2 and (BREAK in asked or self.model.breaks.is_set()):
                 self.close_connection = True
                 return
             if at == len(events) // 2 and HOLD in asked:
                 self.model.holds.set()
                 while not self.model.go.wait(0.01):
                     self.send_part(b": nothing new\n\n")  # fails once nobody hears it
+            if at == len(events) // 2 and self.model.garbles.is_set():
+                event = "data: <html>"
             if SLOW in asked:
                 time.sleep(SLOW_SECONDS)
             self.send_part(f"{event}\n\n".encode())

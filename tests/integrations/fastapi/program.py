@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias
 
 from fastapi import Body, Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
-from openai import AsyncOpenAI, OpenAIError
+from openai import AsyncOpenAI
 from pydantic import BaseModel, Field, StringConstraints
 
 from trimtab import BudgetExceededError, Session, errors
@@ -98,11 +98,12 @@ class Question(BaseModel):
         """Tell whether a message answers this question."""
         return event.id.startswith(f"{self.id}/")
 
-    def answer_in(self, events: list[Event]) -> Event | None:
-        """Find a whole answer of this attempt, or of a later one."""
-        for event in filter(self.is_answer, events):
-            _, attempt, end, _ = event.id.split("/")
-            if end == "whole" and int(attempt) >= self.attempt:
+    def answer_in(self, events: list[Event], end: str = "whole") -> Event | None:
+        """Find the whole answer of this attempt, or of a later one; a part gives way to any."""
+        least = self.attempt if end == "whole" else 1
+        for event in filter(self.is_answer, reversed(events)):
+            _, attempt, its_end, _ = event.id.split("/")
+            if its_end == "whole" and int(attempt) >= least:
                 return event
         return None
 
@@ -122,20 +123,21 @@ async def said(chat: Session, after: int = 0) -> list[Event]:
     return found
 
 
-async def take_back(chat: Session, asked: Event, question: Question) -> list[Event]:
-    """Take back the answers that a new one replaces; list what else was said since the question."""
-    later = await said(chat, asked.version)
-    while later and question.is_answer(later[-1]) and not question.answer_in(later):
-        await chat.apop()
-        later.pop()
-    return later
+def went_on(later: list[Event]) -> bool:
+    """Tell whether a question that came later was answered; an answer that came late stands on none."""
+    answers = (event.id.partition("/")[0] for event in later if event.message["role"] == "assistant")
+    return not {event.id for event in later if event.message["role"] == "user"}.isdisjoint(answers)
 
 
 async def keep(chat: Session, asked: Event, question: Question, text: str, end: str) -> Event:
-    """Store an answer, unless another request has answered the question meanwhile."""
-    later = await take_back(chat, asked, question)
-    message = {"role": "assistant", "content": text}
-    return question.answer_in(later) or await chat.aadd(message, id=question.answer_id(end))
+    """Store an answer in the place of one before, unless another request has answered meanwhile."""
+    later = await said(chat, asked.version)
+    if (event := question.answer_in(later, end)) is not None:
+        return event
+    while later and question.is_answer(later[-1]):
+        await chat.apop()
+        later.pop()
+    return await chat.aadd({"role": "assistant", "content": text}, id=question.answer_id(end))
 
 
 STREAM = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -154,7 +156,10 @@ async def read_model(view: list[Any], lines: Lines) -> tuple[str, str]:
                     if piece := choice.delta.content:
                         text += piece
                         lines.put_nowait(line(text=piece))
-    except (OpenAIError, asyncio.CancelledError):
+    except asyncio.CancelledError:
+        return text, "cut"
+    except Exception as error:  # a stream that breaks raises what the HTTP client raises
+        logging.warning("the model failed", exc_info=error)
         return text, "cut"
     return text, "whole"
 
@@ -168,11 +173,12 @@ async def answer(chat: Session, asked: Event, question: Question, reading: Readi
             lines.put_nowait(line(message=shown(event)))
         else:
             lines.put_nowait(line(error="the model said nothing: ask again, with the same id"))
-    except errors.ContextError as error:
+    except Exception as error:
+        logging.warning("an answer was not stored", exc_info=error)
         lines.put_nowait(line(error=status_of(error)[1]))
     finally:
         lines.put_nowait(None)
-    await chat.aclose()  # waits for a summary
+        await chat.aclose()  # waits for a summary
 
 
 async def stream(chat: Session, asked: Event, question: Question, view: list[Any]) -> AsyncIterator[str]:
@@ -194,12 +200,13 @@ async def ask(question: Question, chat: Chat) -> StreamingResponse:
     """Answer a question, or give the answer that it had."""
     message = {"role": "user", "content": question.text}
     asked = await retry.acall(lambda: chat.aadd(message, id=question.id))
-    later = await retry.acall(lambda: take_back(chat, asked, question))
+    later = await said(chat, asked.version)
     if (event := question.answer_in(later)) is not None:
         return StreamingResponse([line(message=shown(event))], headers=STREAM)
-    if any(event.message["role"] == "assistant" for event in later):
+    if went_on(later):
         raise HTTPException(409, "the conversation went on: branch it")
-    return StreamingResponse(stream(chat, asked, question, await chat.amessages()), headers=STREAM)
+    view = await (chat.aview_at(asked.version) if later else chat.amessages())
+    return StreamingResponse(stream(chat, asked, question, view), headers=STREAM)
 
 
 class Edit(Question):
@@ -219,6 +226,11 @@ async def branch(edit: Edit, old: KnownChat, user: User) -> StreamingResponse:
         await chat.aview_of(edit.id)  # asked before
     except errors.UnknownNameError:
         chat = await old.afork(edit.version - 1, id=chat.id)
+        try:
+            return await ask(edit, chat)
+        except (errors.ConfigurationError, BudgetExceededError):  # asked again it is refused again
+            await store.adelete(chat.id)
+            raise
     return await ask(edit, chat)
 
 
@@ -231,9 +243,10 @@ async def list_chats(user: User, after: str | None = None) -> dict[str, Any]:
 
 
 @app.get("/chats/{name}")
-async def read(chat: KnownChat) -> list[dict[str, Any]]:
-    """List what was said in a conversation."""
-    return [shown(event) for event in await said(chat)]
+async def read(chat: KnownChat, before: int | None = None) -> list[dict[str, Any]]:
+    """List what was said in a conversation: the newest 200 messages, or those before a version."""
+    events = [event for event in await said(chat) if before is None or event.version < before]
+    return [shown(event) for event in events[-200:]]
 
 
 @app.patch("/chats/{name}", status_code=204)
@@ -250,9 +263,22 @@ async def delete(name: Name, user: User) -> dict[str, Any]:
 
 @app.get("/me/export")
 async def export(user: User, after: str | None = None) -> StreamingResponse:
-    """Send everything that is stored of a user, as lines of JSON."""
-    lines = (f"{line}\n" async for line in store.aexport(owner=user, after=after))
-    return StreamingResponse(lines, media_type="application/x-ndjson")
+    """Send everything that is stored of a user, as lines of JSON, and last their number."""
+    lines = store.aexport(owner=user, after=after)
+    first = await anext(lines, None)  # before the status is sent: the store may be down
+    return StreamingResponse(counted(first, lines), media_type="application/x-ndjson")
+
+
+async def counted(first: str | None, rest: AsyncIterator[str]) -> AsyncIterator[str]:
+    """End lines with one that says how many there were."""
+    count = 0
+    if first is not None:
+        yield f"{first}\n"
+        count = 1
+        async for one in rest:
+            yield f"{one}\n"
+            count += 1
+    yield f"{json.dumps({'lines': count})}\n"
 
 
 @app.delete("/me")
@@ -261,7 +287,7 @@ async def delete_all(user: User) -> dict[str, Any]:
     return (await store.adelete(owner=user)).to_dict()
 
 
-def status_of(error: errors.ContextError) -> tuple[int, str]:
+def status_of(error: Exception) -> tuple[int, str]:
     """Say what the browser gets for an error."""
     match error:
         case errors.UnknownNameError():

@@ -12,7 +12,8 @@ import pytest
 from tests import servers
 from tests.integrations.fastapi.model import BREAK, END, HOLD, Model, model
 from tests.integrations.fastapi.service import Browser, Said, lines_of, served, store_url
-from trimtab import counter_for
+from trimtab import Session, counter_for
+from trimtab.stores import open_store
 
 KEYS = "one:" + "A" * 43 + "="
 
@@ -37,6 +38,18 @@ def service(request: pytest.FixtureRequest) -> Iterator[Service]:
     with store_url(kind) as url, model() as api, served(url, api.address, **more) as address:
         yield Service(address, api, url)
         assert api.refusals == []
+
+
+@pytest.fixture
+def many() -> Iterator[Browser]:
+    """Give a browser in a conversation of 260 messages."""
+    with store_url("sqlite") as url, model() as api, served(url, api.address) as address:
+        ada = Browser(address)
+        store = open_store(url)
+        with Session(90_000, model="gpt-4o", store=store, id="ada/bicycle", owner="ada") as chat:
+            chat.extend([{"role": "user", "content": f"message {n}"} for n in range(260)])
+        store.close()
+        yield ada
 
 
 def test_an_answer_comes_in_pieces_and_last_as_it_is_stored(service: Service) -> None:
@@ -77,7 +90,7 @@ def test_users_do_not_see_each_other(service: Service) -> None:
     ):
         assert bob.call(method, path, **body).status_code == 404
     assert bob.call("GET", "/chats").json() == {"chats": [], "next": None}
-    assert bob.call("GET", "/me/export").text == ""
+    assert bob.call("GET", "/me/export").json() == {"lines": 0}
     assert bob.call("DELETE", "/chats/secret").json()["sessions"] == 0
     assert bob.call("DELETE", "/me").json()["sessions"] == 0
     bob.ask("Hello.", id="q1")
@@ -135,6 +148,27 @@ def test_an_edit_branches_and_leaves_the_conversation(service: Service) -> None:
     assert ada.branch("Hm", id="e2", version=99, to="none").status == 400
     assert ada.branch("Hm", id="e2", version=at, to="twig").status == 400
     assert ada.branch("Hello", id="e3", version=at, to="trunk").status == 400
+
+
+def test_an_edit_that_is_refused_leaves_no_conversation(service: Service) -> None:
+    """Its id is that of a message of the copy, or it is too long: the list has the old conversation only."""
+    ada = service.browser("stays", "edith")
+    first = ada.ask("I ride a red bicycle.", id="q1")
+    ada.ask("What do I ride?", id="q2")
+    at = ada.read()[2]["version"]
+    assert ada.branch("Which colour?", id="q1", version=at, to="same-id").status == 400
+    assert ada.branch("oil, water, " * 3_000, id="e1", version=at, to="huge").status == 413
+    assert [chat["name"] for chat in ada.call("GET", "/chats").json()["chats"]] == ["stays"]
+    said = ada.branch("Which colour?", id="e1", version=at, to="huge")
+    assert service.browser("huge", "edith").texts()[1:] == [first.text, "Which colour?", said.text]
+
+
+def test_a_long_conversation_is_read_in_parts(many: Browser) -> None:
+    """The newest 200 messages, then those before."""
+    newest = many.read()
+    older = many.call("GET", f"/chats/bicycle?before={newest[0]['version']}").json()
+    assert (len(newest), len(older)) == (200, 60)
+    assert [one["content"] for one in older + newest] == [f"message {n}" for n in range(260)]
 
 
 def test_an_edit_of_the_first_message_begins_anew(service: Service) -> None:
@@ -253,7 +287,8 @@ def test_an_export_has_all_of_a_user_and_a_deletion_leaves_nothing(service: Serv
         dora = service.browser(name, "dora")
         said += [dora.ask(f"My code is 59{n}-{name}.", id=f"q{n}") for n in range(3)]
     said.append(dora.ask("My code is 592-two.", id="q2", attempt=2))
-    lines = [json.loads(line) for line in dora.call("GET", "/me/export").text.splitlines()]
+    *lines, end = [json.loads(line) for line in dora.call("GET", "/me/export").text.splitlines()]
+    assert end == {"lines": len(lines)}
     messages = [line["data"]["message"]["content"] for line in lines if line.get("kind") == "message"]
     asked = [f"My code is 59{n}-{name}." for name in ("one", "two") for n in range(3)]
     assert sorted(messages) == sorted([*asked, *(one.text for one in said)])
@@ -261,12 +296,12 @@ def test_an_export_has_all_of_a_user_and_a_deletion_leaves_nothing(service: Serv
     whole = [line for line in lines if "events" in line]
     assert [line["owner"] for line in whole] == ["dora"] * 2
     rest = dora.call("GET", f"/me/export?after={lines[-2]['at']}").text.splitlines()
-    assert [json.loads(line) for line in rest] == lines[-1:]
+    assert [json.loads(line) for line in rest] == [lines[-1], {"lines": 1}]
 
     receipt = dora.call("DELETE", "/me").json()
     assert (receipt["sessions"], receipt["messages"]) == (2, len(messages))
     assert (receipt["left"], receipt["not_erased"], receipt["more"]) == ({}, None, False)
-    assert dora.call("GET", "/me/export").text == ""
+    assert dora.call("GET", "/me/export").json() == {"lines": 0}
     if service.url.startswith("sqlite"):  # files of servers: tests/stores/test_servers.py
         folder = Path(service.url.removeprefix("sqlite:///")).parent
         assert all(b"My code is 59" not in file.read_bytes() for file in folder.iterdir())
