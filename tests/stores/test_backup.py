@@ -41,6 +41,7 @@ from trimtab.testing import WordCounter
 WORDS = WordCounter()
 PAGE = (ROOT / "docs" / "guides" / "backup.md").read_text(encoding="utf-8")
 RINGS = pytest.mark.parametrize("ring", [None, OLD], ids=["plain", "encrypted"])
+WITH_SQLITE_SHELL = pytest.mark.usefixtures("sqlite_shell")
 
 
 def commands(heading: str) -> list[str]:
@@ -60,6 +61,15 @@ def shell(command: str, folder: Path, *, programs: Path | None = None, **names: 
     assert done.returncode == 0, (command, done.stdout, done.stderr)
     assert "WRONGPASS" not in done.stderr
     return done.stdout
+
+
+@pytest.fixture(scope="module")
+def sqlite_shell() -> None:
+    """Find SQLite's own shell, which the commands of the page call."""
+    try:
+        servers.find_program("sqlite3", package="sqlite3", folders="usr/bin")
+    except servers.NoServer as reason:
+        pytest.skip(str(reason))
 
 
 def with_ring(store: Store, ring: KeyRing | None) -> Any:
@@ -161,6 +171,7 @@ def test_every_command_of_the_page_is_run_here() -> None:
     }
 
 
+@WITH_SQLITE_SHELL
 @RINGS
 def test_a_file_of_sqlite_is_restored(ring: KeyRing | None, tmp_path: Path) -> None:
     """While somebody writes; what belongs to the old file goes."""
@@ -367,6 +378,7 @@ def test_the_append_only_file_of_redis_is_restored(on_redis: Served, tmp_path: P
 # -- after a restore
 
 
+@WITH_SQLITE_SHELL
 def test_a_restored_store_is_looked_through(tmp_path: Path) -> None:
     """By the command of the page; who knows newer events reads the session again."""
     (look,) = commands("After a restore")
@@ -402,6 +414,7 @@ def sqlite_backup(folder: Path, name: str) -> Path:
     return folder / f"{name}.bak"
 
 
+@WITH_SQLITE_SHELL
 def test_what_was_dropped_and_deleted_is_there_again_with_keys_in_the_same_store(tmp_path: Path) -> None:
     """And goes by the same orders."""
     with encrypted(SQLiteStore(tmp_path / "chats.db"), OLD) as store:
@@ -418,6 +431,7 @@ def test_what_was_dropped_and_deleted_is_there_again_with_keys_in_the_same_store
             open_session(restored, "bob's").messages()
 
 
+@WITH_SQLITE_SHELL
 def test_beside_the_store_of_keys_of_now_a_restored_session_stays_dropped(tmp_path: Path) -> None:
     """And one that was deleted has no key; the list names both, and to delete them removes the rows."""
     keys = SQLiteStore(tmp_path / "keys.db")
@@ -438,6 +452,7 @@ def test_beside_the_store_of_keys_of_now_a_restored_session_stays_dropped(tmp_pa
         assert len(restored.sessions()) == 4
 
 
+@WITH_SQLITE_SHELL
 def test_the_store_of_keys_is_backed_up_after_the_sessions(tmp_path: Path) -> None:
     """The other way round a session that was begun in between has no key; a rotation does no harm."""
     keys = SQLiteStore(tmp_path / "keys.db")
@@ -457,6 +472,7 @@ def test_the_store_of_keys_is_backed_up_after_the_sessions(tmp_path: Path) -> No
         assert told == ["between"]
 
 
+@WITH_SQLITE_SHELL
 def test_rotation_goes_on_after_a_restore(tmp_path: Path) -> None:
     """By the commands of the page, from a backup of before; the old key is needed until then."""
     look, rotate = commands("Encrypted stores")[0].splitlines()
@@ -478,6 +494,7 @@ def test_rotation_goes_on_after_a_restore(tmp_path: Path) -> None:
         assert picture(restored) == before
 
 
+@WITH_SQLITE_SHELL
 def test_keys_of_a_service_are_asked_again_after_a_restore(tmp_path: Path) -> None:
     """The service of then opens the backup, whoever asks; one without that key opens nothing."""
     held = {"kek": b"held by the service " * 2}
