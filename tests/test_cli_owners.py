@@ -93,10 +93,8 @@ def test_a_list_says_where_each_session_stands(any_url: str) -> None:
         assert {name: row[name] for name in names} == {name: stats[name] for name in names}
         assert row["owner"] == "ada"
     rows = run("list", "--store", any_url, "--status", "--output", "text").stdout.splitlines()
-    assert re.search(r"a-1  of ada  \(1 recent message of \d+ of 200 tokens\)$", rows[0])
-    assert re.search(
-        r"a-2  of ada  \(1 recent message of \d+ of 200 tokens, 2 waiting of \d+ tokens\)$", rows[1]
-    )
+    assert re.search(r"a-1  of ada  \(1 recent message: \d+ of 200 tokens\)$", rows[0])
+    assert re.search(r"a-2  of ada  \(1 recent message: \d+ of 200 tokens, 2 waiting: \d+ tokens\)$", rows[1])
 
 
 def test_a_session_that_cannot_be_read_ends_no_list_with_status(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ class Log:
         newest = self.version if version is None else version
         since = max(0, newest - stop)
         undoable = {event.version for event in _in_force(self.events(since=since))}
-        if self._is_pruned(newest):  # then all that is there is short
+        if self._is_pruned(newest):  # a row is no version there, so all that is kept is read, once
             page = _with_gaps(self.events(newest))[::-1][start:stop]
         else:
             page = [*self.events(newest, since=since)[::-1][start:stop]]

@@ -77,9 +77,9 @@ def row_text(row: Mapping[str, Any]) -> str:
 def status_text(row: Mapping[str, Any]) -> str:
     """Write where a session stands, in one line."""
     room = f"{row['recent_tokens']:,} of {row['budget_tokens']:,} tokens"
-    told = [f"{plural(row['recent_messages'], 'recent message')} of {room}"]
+    told = [f"{plural(row['recent_messages'], 'recent message')}: {room}"]
     if row["pending_messages"]:
-        told.append(f"{row['pending_messages']:,} waiting of {plural(row['pending_tokens'], 'token')}")
+        told.append(f"{row['pending_messages']:,} waiting: {plural(row['pending_tokens'], 'token')}")
     for name, noun in (("failures", "summary"), ("fact_failures", "question for facts")):
         if row[name]:
             told.append(f"the last {noun} failed ({row[name]:,} in a row)")
