@@ -44,11 +44,11 @@ def _begin(name: str = "ada", keys: str = "file:keys") -> None:
 
 
 def test_a_list_says_where_sessions_stand_to_who_has_their_keys(folder: Path) -> None:
-    """To others it says for each that it is encrypted, and lists it."""
+    """To others it says for each that it is encrypted, lists it, and ends with 1."""
     _begin()
     (row,) = json.loads(_session("list", "--status").output)
     assert (row["id"], row["recent_messages"]) == ("ada", 1)
-    (row,) = json.loads(_session("list", "--status", keys="").output)
+    (row,) = json.loads(_session("list", "--status", keys="", code=1).output)
     assert row["id"] == "ada"
     assert "session 'ada' is encrypted" in row["error"]
 

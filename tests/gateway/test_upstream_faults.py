@@ -136,7 +136,7 @@ def test_a_connection_that_cannot_be_given_back_is_a_line_of_the_log(
         }
         await app(scope, receive, send)
         while not caplog.records:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
         return sent
 
     monkeypatch.setattr(httpcore.Response, "aclose", fail)

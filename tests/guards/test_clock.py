@@ -19,6 +19,7 @@ EXPLAINED = {
     "tests/stores/crash.py _kill_one": "a process is killed at a moment nobody chose; any will do",
     "tests/stores/order_kills.py _run": "a process is killed at a moment nobody chose; any will do",
     "tests/stores/orders.py forked": "says how long it took, so that the kills of others fall into that",
+    "tests/stores/test_pruned.py _kill_one": "a process is killed at a moment nobody chose; any will do",
     "tests/stores/test_servers.py cancelled": "a call is cancelled at any of its moments; each will do",
     "tests/session/test_drivers.py interrupt": "no event tells that a thread is in line: looked for again",
     "tests/session/test_drivers.py let": "no event tells that a thread is in line: looked for again",
@@ -26,6 +27,12 @@ EXPLAINED = {
         "a run is stopped at a moment nobody chose, twice; any will do"
     ),
     "tests/fuzz/__main__.py main": "says how long it took",
+    "tests/integrations/fastapi/load.py _load": "says how long it took",
+    "tests/integrations/fastapi/load.py ask": "says how long it took",
+    "tests/integrations/fastapi/model.py _say": "a model writes slowly, so that others write meanwhile",
+    "tests/integrations/fastapi/test_faults.py test_a_conversation_nobody_uses_ends": (
+        "no wait: an order is given days as they will be"
+    ),
     "tests/mutants/run.py all": "says how long it took",
 }
 """Where a real process or thread is waited for, or where the moment does not matter, and why."""
