@@ -268,12 +268,9 @@ SESSIONS = (
         ("_first_whole", "min(needs.stand + 1, needs.live)", "needs.stand + 1"),
         ("_first_waiting", "if left < 0:", "if left < needs.room_tokens:"),
         ("_oldest_stand", "found, left = event.version, left - 1", "left -= 1"),
-        ("_is_ended", "return bool(found)", "return True"),
         ("_begin_at", "plan.removes_as(known)", "False"),
         ("_say", "made.live != before", "False"),
-        ("_without_text", '"text": "", ', ""),
         ("_next_page", "read == limit and not", "not"),
-        ("_near", "first - made[-1][1] <= FIRST_PAGE", "False"),
         ("_Page.count", "kind in (None, old.kind)", "True"),
         ("PruneOrder.of", 'min(check_whole("keep", keep, least=0), MOST_KEPT)', "keep"),
         ("_say", "if kept is not None:", "if False:"),
@@ -287,6 +284,11 @@ SESSIONS = (
     ),
     module(
         "session/log.py",
+        "stores/test_prune_orders.py",
+        ("runs_near", "first and start - last > FIRST_PAGE", "first"),
+    ),
+    module(
+        "session/log.py",
         "session/test_prune_midway.py",
         ("Kept.has", "is_emptied or _is_in(self._runs, event.version)", "True"),
         ("Kept.pages", "(reversed(spans) if newest_first else spans)", "spans[-1:]"),
@@ -295,7 +297,7 @@ SESSIONS = (
     module(
         "session/history.py",
         "session/test_prune_midway.py",
-        ("is_unfinished", "return not found", "return False"),
+        ("is_ended", "return bool(found)", "return True"),
     ),
     module(
         "session/recollect.py",
@@ -332,6 +334,7 @@ SESSIONS = (
         ),
         ("Where.of", 'if pattern.search("") is not None:', "if False:"),
         ("_find", ' and not event.data.get("redacted")', ""),
+        ("without_text", '"text": "", ', ""),
         ("_look_through", "if shared[version] or patterns", "if shared[version]"),
         ("_look_through", "event.version in repeating or", ""),
         (

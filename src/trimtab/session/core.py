@@ -538,10 +538,8 @@ class Core:
     def prune_error(self, what: str, *, name: str, hint: str = "") -> Steps[PrunedError]:
         """Make the error of what was pruned, or stands on that; say when, if this log knows."""
         state = (yield from self.ready()).state
-        when, shown = (
-            "",
-            f"; the oldest version that can be shown is {state.oldest:,}" if state.oldest else "",
-        )
+        shown = f"; the oldest version that can be shown is {state.oldest:,}" if state.oldest else ""
+        when = ""
         if state.pruned:
             event = yield from event_at(self.session, state.pruned, "pruning")
             when = f" on {time.strftime('%Y-%m-%d', time.gmtime(event.time))}"

@@ -40,8 +40,13 @@ def is_unfinished(core: Core, state: State) -> Steps[bool]:
     if not state.pruned:
         return state.whole > 1
     said = yield from event_at(core.session, state.pruned, "pruning")
+    return not (yield from is_ended(core, said))
+
+
+def is_ended(core: Core, said: Event) -> Steps[bool]:
+    """Tell whether all that an order was to remove is gone from the files."""
     found: list[Event] = yield LoadRequest(session=core.session, ids=(end_id(said),))
-    return not found
+    return bool(found)
 
 
 def message_whole(core: Core, event: Event | str) -> Steps[Dict]:

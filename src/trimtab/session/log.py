@@ -82,14 +82,15 @@ class Kept:
         emptied: Sequence[Sequence[int]] = (),
     ) -> None:
         self._session, self._whole = session, whole
-        self._runs, self._emptied = (
-            sorted((first, last) for first, last in some) for some in (runs, emptied)
-        )
+        self._runs = sorted((first, last) for first, last in runs)
+        self._emptied = sorted((first, last) for first, last in emptied)
 
     def has(self, event: Event) -> bool:
         """Tell whether an event stays."""
-        if event.kind == PRUNED or event.version >= self._whole:
-            return event.kind != PRUNED
+        if event.kind == PRUNED:
+            return False
+        if event.version >= self._whole:
+            return True
         is_emptied = event.data.get("text") == "" and _is_in(self._emptied, event.version)
         return is_emptied or _is_in(self._runs, event.version)
 
@@ -526,7 +527,7 @@ def runs_near(runs: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:
         if first and start - last > FIRST_PAGE:
             yield first, last
             first = 0
-        first, last = first or start, end
+        first, last = first or start, max(last, end)
     if first:
         yield first, last
 

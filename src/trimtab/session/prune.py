@@ -24,17 +24,18 @@ from trimtab.report.text import in_runs
 from trimtab.session.core import Core, new_event_id
 from trimtab.session.effects import Steps
 from trimtab.session.facts import standing_facts
-from trimtab.session.history import end_id
+from trimtab.session.history import end_id, is_ended
 from trimtab.session.log import (
-    FIRST_PAGE,
     Pages,
     Span,
     UnitsBack,
     event_at,
     oldest_messages,
     recount_waiting,
+    runs_near,
     state_of,
 )
+from trimtab.session.redact import without_text
 from trimtab.session.state import State
 from trimtab.session.undo import InForce
 from trimtab.session.working_set import WorkingSet
@@ -189,7 +190,7 @@ class PruneOrder:
     def begin(self, plan: Plan, parts: Iterable[Run]) -> None:
         """Go by a plan."""
         self.plan, self.parts = plan, [(first, last) for first, last in parts if first <= last]
-        self.again = _near(plan.emptied)
+        self.again = [*runs_near(sorted(plan.emptied))]
         self.size, self.page = FIRST_EVENTS, None
         self.events = self.messages = self.bytes = 0
 
@@ -271,13 +272,16 @@ def _begin_at(core: Core, working_set: WorkingSet, order: PruneOrder) -> Steps[b
     plan = yield from plan_for(core, working_set, order.keep)
     last = (yield from event_at(core.session, state.pruned, "pruning")) if state.pruned else None
     known = None if last is None else Plan.in_data(last.data)
-    is_done = last is None or (yield from _is_ended(core, last))
+    is_done = last is None or (yield from is_ended(core, last))
     if last is not None and known is not None and not is_done and plan.removes_as(known):
         order.begin(known, [(1, known.before - 1)])
         order.note(last)
         return True
-    older = [] if known is None or not is_done else _near([*known.kept, *known.emptied])
-    order.begin(plan, [*older, (1 if known is None or not is_done else known.before, plan.before - 1)])
+    if known is None or not is_done:
+        order.begin(plan, [(1, plan.before - 1)])
+    else:
+        older = runs_near(sorted([*known.kept, *known.emptied]))
+        order.begin(plan, [*older, (known.before, plan.before - 1)])
     page = order.page = yield from _next_page(core, order, until_found=True)
     if not page.new and is_done:
         order.plan = (known or plan)._replace(oldest=state.oldest)
@@ -349,12 +353,6 @@ def _put_back(
     yield from core.again()
 
 
-def _is_ended(core: Core, said: Event) -> Steps[bool]:
-    """Tell whether all that an order was to remove is gone from the files."""
-    found: list[Event] = yield LoadRequest(session=core.session, ids=(end_id(said),))
-    return bool(found)
-
-
 # -- what is removed
 
 
@@ -389,7 +387,7 @@ def _read_on(core: Core, plan: Plan | None, page: _Page, limit: int) -> Steps[in
     for old in events:
         if old.kind == PRUNED or old.version in kept or old.version >= plan.before:
             continue
-        new = _without_text(old) if old.version in emptied else _only_place(old)
+        new = _only_rank(old) if old.version in emptied else _only_place(old)
         if new != old:
             page.old.append(old)
             page.new.append(new)
@@ -397,17 +395,6 @@ def _read_on(core: Core, plan: Plan | None, page: _Page, limit: int) -> Steps[in
             page.bytes += len(to_row(old).body) - left
     page.parts[:1] = [(behind + 1, last)] if behind < last else []
     return len(events)
-
-
-def _near(runs: Iterable[Sequence[int]]) -> list[Run]:
-    """Put runs together that no page of other events parts: one request reads them."""
-    made = list[Run]()
-    for first, last in sorted((first, last) for first, last in runs):
-        if made and first - made[-1][1] <= FIRST_PAGE:
-            made[-1] = (made[-1][0], max(last, made[-1][1]))
-        else:
-            made.append((first, last))
-    return made
 
 
 def _within(runs: Sequence[Sequence[int]], first: int, last: int) -> set[int]:
@@ -420,13 +407,12 @@ def _only_place(event: Event) -> Event:
     return replace(event, kind=PRUNED, data={}, state={})
 
 
-def _without_text(event: Event) -> Event:
+def _only_rank(event: Event) -> Event:
     """Take the text out of a fact in whose place another stands; what it is ranked by stays."""
     if event.kind != "fact":
         return event
-    data = {**event.data, "text": "", "sources": [], "stale": True}
-    data.pop("kind", None)
-    return replace(event, data=data)
+    bare = without_text(event)
+    return replace(bare, data={**bare.data, "sources": []})
 
 
 def _prune_page(core: Core, order: PruneOrder) -> Steps[None]:
@@ -493,7 +479,7 @@ def _one_gone(core: Core, plan: Plan) -> Steps[Event | None]:
     """Find an event that is as an order leaves it: to write it again has the files cleaned."""
     if plan.emptied:
         found = yield from event_at(core.session, plan.emptied[0][0])
-        return found if found.kind == PRUNED else _without_text(found)
+        return found if found.kind == PRUNED else _only_rank(found)
     pages = Pages(core.session, after=0, before=plan.before, newest_first=True)
     while events := (yield from pages.next()):
         gone = next((event for event in events if event.kind == PRUNED), None)

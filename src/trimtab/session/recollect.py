@@ -97,10 +97,8 @@ def _by_handle(core: Core, query: str) -> Steps[Event | None]:
     if event is None or event.kind != "message":
         return None
     state = (yield from core.ready()).state
-    gone, kept = (
-        (yield from gone_since(core.session, state, event.version)),
-        (yield from kept_of(core.session, state)),
-    )
+    gone = yield from gone_since(core.session, state, event.version)
+    kept = yield from kept_of(core.session, state)
     return event if kept.has(event) and event.version not in gone else None
 
 

@@ -345,8 +345,8 @@ def _carry_out(core: Core, working_set: WorkingSet, work: Work, *, made: str) ->
         old, new = work.targets[at : at + TURN], messages[at : at + TURN]
         working_set.state = recount_rewritten(working_set.state, old, new, working_set.reader, gone=gone)
         yield Pause(0)
-    stale = [_without_text(work.summaries[version]) for version in sorted(work.stale)]
-    facts = list(map(_without_text, work.forgotten))
+    stale = [without_text(work.summaries[version]) for version in sorted(work.stale)]
+    facts = list(map(without_text, work.forgotten))
     rules = [replace(event, data={**event.data, "rules": []}) for event in work.rules]
     rewrites = [*messages, *work.mended, *stale, *facts, *rules]
     instead = {event.version: event for event in rewrites}
@@ -389,7 +389,8 @@ def _words_of(event: Event) -> str:
     return f"{text}\n{event.data['kind']}" if event.data.get("kind") else text
 
 
-def _without_text(event: Event) -> Event:
+def without_text(event: Event) -> Event:
+    """Take the text out of a summary or a fact."""
     data = {**event.data, "text": "", "stale": True}
     data.pop("kind", None)
     return replace(event, data=data)
