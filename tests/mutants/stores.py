@@ -86,7 +86,7 @@ STORES = (
         "stores/encryption/lists.py",
         "stores/test_encryption_owners.py",
         ("check_labels", "if KEY_LABEL in labels.metadata:", "if False:"),
-        ("_entries_in", "if one.startswith(PREFIX):", "if False:"),
+        ("_entries_in", "if one.startswith(KEY_PREFIX):", "if False:"),
     ),
     module(
         "stores/encryption/rotation.py",

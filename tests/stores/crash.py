@@ -9,9 +9,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import trimtab
 from tests.stores import writer
@@ -62,6 +63,25 @@ def handle(place: Place) -> Iterator[Store]:
         store.close()
 
 
+@contextmanager
+def child(target: Callable[..., None], *arguments: object) -> Iterator[tuple[Any, BinaryIO]]:
+    """Start a process and read the lines it says in the block, which sees to its end; it told no error."""
+    (ours, theirs), (our_errors, their_errors) = (FORKS.Pipe(duplex=False) for _ in range(2))
+    process = FORKS.Process(target=target, args=(theirs, their_errors, *arguments))
+    process.start()
+    theirs.close()
+    their_errors.close()
+    with open(ours.fileno(), "rb", closefd=False) as lines:
+        yield process, lines
+    with open(our_errors.fileno(), encoding="utf-8", closefd=False) as wrong:
+        errors = wrong.read()
+    process.join()
+    process.close()
+    ours.close()
+    our_errors.close()
+    assert errors == "", errors
+
+
 def kill_writers(place: Place, *, kills: int, seed: int) -> Counter[str]:
     """Kill so many writers of one session, each at a random point, and look after each.
 
@@ -85,14 +105,9 @@ def kill_writers(place: Place, *, kills: int, seed: int) -> Counter[str]:
 
 def _kill_one(place: Place, session: str, seed: str, chance: random.Random) -> tuple[str, dict[int, str]]:
     """Start a writer, kill it, and return its last step and what it had acknowledged: ids by version."""
-    (ours, theirs), (our_errors, their_errors) = (FORKS.Pipe(duplex=False) for _ in range(2))
-    process = FORKS.Process(target=writer.forked, args=(theirs, their_errors, str(place.url), session, seed))
-    process.start()
-    theirs.close()
-    their_errors.close()
     target, rounds = chance.choice(STEPS), chance.randrange(1, 3)
     said: list[str] = []
-    with open(ours.fileno(), "rb", closefd=False) as lines:
+    with child(writer.forked, str(place.url), session, seed) as (process, lines):
         for raw in lines:
             said.append(raw.decode().strip())
             if said[-1] == f"step {target}":
@@ -102,13 +117,6 @@ def _kill_one(place: Place, session: str, seed: str, chance: random.Random) -> t
         time.sleep(chance.random() * MOST_DELAY_SECONDS)
         process.kill()
         said += lines.read().decode().splitlines()
-    with open(our_errors.fileno(), encoding="utf-8", closefd=False) as wrong:
-        errors = wrong.read()
-    process.join()
-    process.close()
-    ours.close()
-    our_errors.close()
-    assert errors == "", errors
     acknowledged = [line.split() for line in said if line.startswith("ack ")]
     steps = [line.removeprefix("step ") for line in said if line.startswith("step ")]
     return steps[-1], {int(version): event_id for _, version, event_id in acknowledged}

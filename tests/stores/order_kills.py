@@ -19,7 +19,7 @@ import redis as redis_package
 
 from tests import servers
 from tests.stores import orders
-from tests.stores.crash import FORKS
+from tests.stores.crash import child
 from tests.stores.orders import BOTH, LONG, NEXT, OWNER, carry_out, open_with
 from tests.stores.served import load
 from tests.stores.stores import Place
@@ -227,25 +227,13 @@ def _run(kept: Kept, order: str, file: Path, delay: float | None) -> float | Non
     """
     kept.restore()
     file.unlink(missing_ok=True)
-    (ours, theirs), (our_errors, their_errors) = (FORKS.Pipe(duplex=False) for _ in range(2))
-    arguments = (theirs, their_errors, str(kept.place.url), order, str(file))
-    process = FORKS.Process(target=orders.forked, args=arguments)
-    process.start()
-    theirs.close()
-    their_errors.close()
-    with open(ours.fileno(), "rb", closefd=False) as lines:
+    with child(orders.forked, str(kept.place.url), order, str(file)) as (process, lines):
         begun = lines.readline()
         if delay is not None:
             time.sleep(delay)
             process.kill()
         rest = lines.read().split()
-    with open(our_errors.fileno(), encoding="utf-8", closefd=False) as wrong:
-        errors = wrong.read()
-    process.join()
-    process.close()
-    ours.close()
-    our_errors.close()
-    assert (begun, errors) == (b"begun\n", ""), errors
+    assert begun == b"begun\n"
     kept.place.settle()
     return float(rest[1]) if rest else None
 

@@ -15,11 +15,11 @@ from typing import Any
 from trimtab._shared.steps import Steps, run
 from trimtab.errors import ConfigurationError
 from trimtab.stores.base import Store
-from trimtab.stores.encryption.records import PREFIX, RECORD_TIME, Ask
-from trimtab.stores.labels import KEY_LABEL, Labels, SessionEntry, Sessions, key_id, key_value
+from trimtab.stores.encryption.records import RECORD_TIME, Ask
+from trimtab.stores.labels import KEY_LABEL, KEY_PREFIX, Labels, SessionEntry, Sessions, key_id, key_value
 from trimtab.stores.lists import ListRequest
 
-_BEHIND = f"{PREFIX}g"
+_BEHIND = f"{KEY_PREFIX}g"
 """Behind the names of all key records, which end with a number in base 16."""
 
 
@@ -60,7 +60,7 @@ def list_page(store: Store, request: ListRequest, /) -> Steps[Sessions]:
         asked["after"] = page.next
         if asked["after"] is None or (request.asked is not None and len(found) >= request.asked):
             return request.page(found)
-        if PREFIX <= page[-1] < _BEHIND and page[-1].used == RECORD_TIME:  # the rest of the records, too
+        if KEY_PREFIX <= page[-1] < _BEHIND and page[-1].used == RECORD_TIME:  # the rest of the records, too
             asked["after"] = json.dumps([RECORD_TIME, _BEHIND] if request.by_use else [_BEHIND])
 
 
@@ -71,12 +71,12 @@ def list_without_keys(store: Store, /, **asked: Any) -> Sessions:
 
 def holds_keys(store: Store, /) -> bool:
     """Tell whether there are encrypted sessions in a store that was opened without their keys."""
-    return bool(store.sessions(prefix=PREFIX, limit=1))
+    return bool(store.sessions(prefix=KEY_PREFIX, limit=1))
 
 
 def _entries_in(page: Iterable[str]) -> Iterator[SessionEntry]:
     for one in page:
-        if one.startswith(PREFIX):
+        if one.startswith(KEY_PREFIX):
             continue
         if not isinstance(one, SessionEntry):
             yield SessionEntry(one)

@@ -41,8 +41,6 @@ from trimtab.stores.labels import KEY_PREFIX, Receipt
 from trimtab.stores.lists import ManyDeleter
 from trimtab.stores.newest import read_newest
 
-PREFIX = KEY_PREFIX
-
 RECORD_TIME = 1e11
 """The time of their events: behind all sessions in a list by use. When they were made is in their data."""
 
@@ -139,8 +137,8 @@ class Record:
                 raise ValueError
         except (KeyError, TypeError, ValueError):
             raise CorruptSessionError(
-                f"the key record {PREFIX}{id} cannot be read: it was changed. Restore it from a backup",
-                session=f"{PREFIX}{id}",
+                f"the key record {KEY_PREFIX}{id} cannot be read: it was changed. Restore it from a backup",
+                session=f"{KEY_PREFIX}{id}",
                 version=event.version,
             ) from None
         return record
@@ -170,7 +168,7 @@ class KeyRecords:
             KeyDroppedError: It was dropped.
             EncryptionKeyError: There is none in the store of keys, or it is that of another session.
         """
-        return self._record_in((yield from row_of(self.store, PREFIX + id)), id, session)
+        return self._record_in((yield from row_of(self.store, KEY_PREFIX + id)), id, session)
 
     def read_many(self, ids: Mapping[str, str], /) -> Steps[dict[str, Record | ContextError]]:
         """Read the records of many sessions, or say why one of them cannot be; see `read`.
@@ -178,10 +176,10 @@ class KeyRecords:
         Args:
             ids: Of the keys, by the names of their sessions.
         """
-        rows = yield from read_newest(self.store, [PREFIX + id for id in ids.values()])
+        rows = yield from read_newest(self.store, [KEY_PREFIX + id for id in ids.values()])
         found: dict[str, Record | ContextError] = {}
         for session, id in ids.items():
-            row = rows.get(PREFIX + id)
+            row = rows.get(KEY_PREFIX + id)
             try:
                 found[session] = row if isinstance(row, ContextError) else self._record_in(row, id, session)
             except (CorruptSessionError, EncryptionKeyError) as error:
@@ -237,7 +235,7 @@ class KeyRecords:
             EncryptionKeyError: There is none in the store of keys, or it is that of another session.
         """
         while True:
-            newest = self._check((yield from row_of(self.store, PREFIX + id)), id, session)
+            newest = self._check((yield from row_of(self.store, KEY_PREFIX + id)), id, session)
             self.forget({id})
             if newest.kind == "dropped":  # perhaps whoever did it was killed before the files were clean
                 yield from self.clean()
@@ -256,10 +254,10 @@ class KeyRecords:
 
     def remove(self, id: str, /, session: str) -> Steps[None]:
         """Remove the record of a session that is deleted; one of another session stays."""
-        newest = yield from row_of(self.store, PREFIX + id)
+        newest = yield from row_of(self.store, KEY_PREFIX + id)
         if newest is None or newest.data.get("session") == session:
             self.forget({id})
-            yield Ask(self.store, "delete", (PREFIX + id,))
+            yield Ask(self.store, "delete", (KEY_PREFIX + id,))
 
     def forget(self, ids: Collection[str] | None, /) -> None:
         """Forget the unwrapped secrets of sessions that are gone; None: all."""
@@ -268,7 +266,7 @@ class KeyRecords:
 
     def remove_all(self, ids: Collection[str], /) -> Steps[Receipt]:
         """Remove the records of sessions that are gone; the receipt counts these."""
-        names = [PREFIX + id for id in ids]
+        names = [KEY_PREFIX + id for id in ids]
         if isinstance(self.store, ManyDeleter):
             receipt: Receipt = yield Ask(self.store, "delete_many", (names,))
             return receipt
@@ -278,7 +276,7 @@ class KeyRecords:
 
     def clean(self, *more: Store) -> Steps[None]:
         """Clean the files of the store of keys, and of others, of all that was rewritten."""
-        unused = f"{PREFIX}{secrets.token_hex(8)}"  # a deletion cleans, also that of a name nobody has
+        unused = f"{KEY_PREFIX}{secrets.token_hex(8)}"  # a deletion cleans, also that of a name nobody has
         for store in (self.store, *(one for one in more if one is not self.store)):
             yield Ask(store, "delete", (unused,))
 
@@ -308,10 +306,10 @@ class KeyRecords:
             yield Ask(
                 self.store,
                 "append",
-                (AppendRequest(session=PREFIX + record.id, expected_version=0, events=[event]),),
+                (AppendRequest(session=KEY_PREFIX + record.id, expected_version=0, events=[event]),),
             )
             return
-        newest = yield from row_of(self.store, PREFIX + record.id)
+        newest = yield from row_of(self.store, KEY_PREFIX + record.id)
         if newest is None or newest.version != replaces.version:
             raise VersionConflictError(
                 f"session {record.session!r}: its key was changed meanwhile, and nothing was changed: repeat",
@@ -325,7 +323,7 @@ class KeyRecords:
     def _append(self, id: str, newest: Event, event: Event, *, erase: bool) -> Steps[None]:
         """Write the newest event of a record, and empty the one before it."""
         request = AppendRequest(
-            session=PREFIX + id,
+            session=KEY_PREFIX + id,
             expected_version=newest.version,
             events=[event],
             rewrites=[replace(newest, data={}, state={})],

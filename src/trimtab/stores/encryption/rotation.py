@@ -12,7 +12,8 @@ from trimtab._shared.steps import Steps
 from trimtab.errors import KeyDroppedError, StoreError, VersionConflictError
 from trimtab.stores.base import AppendRequest, Event, LoadRequest, Store
 from trimtab.stores.encryption.cipher import place_of
-from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record, made_at, row_of
+from trimtab.stores.encryption.records import Ask, KeyRecords, Record, made_at, row_of
+from trimtab.stores.labels import KEY_PREFIX
 
 PAGE_EVENTS = 200
 """So many events are encrypted anew in one step."""
@@ -73,7 +74,7 @@ class Rotation:
         left: dict[str, str] = {}
         listed: list[str] = yield Ask(self._store, "sessions", ())
         for name in listed:
-            if name.startswith(PREFIX):
+            if name.startswith(KEY_PREFIX):
                 continue
             looked += 1
             newest: Event | None = None
@@ -202,7 +203,7 @@ class Rotation:
         if self._records.store is not self._store:
             return orphans
         for name in listed:
-            id = name.removeprefix(PREFIX)
+            id = name.removeprefix(KEY_PREFIX)
             if id == name or id in self._seen:
                 continue
             with suppress(StoreError):  # what cannot be read is not removed
@@ -230,7 +231,7 @@ class Rotation:
             there: list[str] = yield Ask(self._store, "sessions", ())
         except StoreError:
             return 0
-        return len({PREFIX + id for id in orphans} - set(there))
+        return len({KEY_PREFIX + id for id in orphans} - set(there))
 
     def _has_key(self, session: str, id: str) -> Steps[bool]:
         """Tell whether a session is there whose first or last event says that it has a key."""

@@ -33,9 +33,9 @@ from trimtab.stores.base import (
 from trimtab.stores.encryption.cipher import Place, SessionCipher, place_of, unreadable
 from trimtab.stores.encryption.keys import Keys
 from trimtab.stores.encryption.lists import check_labels, key_ids, list_page, with_key
-from trimtab.stores.encryption.records import PREFIX, Ask, KeyRecords, Record, row_of
+from trimtab.stores.encryption.records import Ask, KeyRecords, Record, row_of
 from trimtab.stores.encryption.rotation import Rotation, RotationReceipt
-from trimtab.stores.labels import Labels, Receipt, Sessions, check_owner
+from trimtab.stores.labels import KEY_PREFIX, Labels, Receipt, Sessions, check_owner
 from trimtab.stores.lists import EXPIRE_LIMIT, ListRequest, check_one
 from trimtab.stores.newest import Newest, ReadNewest, read_newest
 from trimtab.stores.rows import check_incarnation, check_session_name, conflict, same_event, to_rows
@@ -600,8 +600,10 @@ def _limit(request: LoadRequest) -> int:
 
 
 def _check_name(session: str) -> None:
-    if session.startswith(PREFIX):
-        raise ConfigurationError(f"session {session!r}: names that begin with {PREFIX!r} are those of keys")
+    if session.startswith(KEY_PREFIX):
+        raise ConfigurationError(
+            f"session {session!r}: names that begin with {KEY_PREFIX!r} are those of keys"
+        )
 
 
 def _answer(ask: Any) -> Any:
