@@ -63,7 +63,7 @@ INSPECTOR = (
         ("_why_gone", "event.version > cleared", "True"),
         ("_why_gone", "[-1][0]", "[0][0]"),
         ("Log.moments", "since=since)[::-1][start:stop]", "since=since)[start:stop]"),
-        ("Log.moments", "_with_gaps(self.events(newest))[::-1]", "_with_gaps(self.events(newest))"),
+        ("Log.moments", "_with_gaps(newest)[::-1]", "_with_gaps(newest)"),
         ("Log.refresh", 'any(event.kind in ("redacted", "pruning") for event in came)', "False"),
         ("Log.events", "self._before = since", "pass"),
         ("Log.since", "min(asked, version)", "version - LISTED"),

@@ -269,7 +269,6 @@ SESSIONS = (
         ("_first_waiting", "if left < 0:", "if left < needs.room_tokens:"),
         ("_oldest_stand", "found, left = event.version, left - 1", "left -= 1"),
         ("_begin_at", "plan.removes_as(known)", "False"),
-        ("_say", "made.live != before", "False"),
         ("_next_page", "read == limit and not", "not"),
         ("_Page.count", "kind in (None, old.kind)", "True"),
         ("PruneOrder.of", 'min(check_whole("keep", keep, least=0), MOST_KEPT)', "keep"),
@@ -281,6 +280,11 @@ SESSIONS = (
         "session/log.py",
         "session/test_prune.py",
         ("require_there", "event.kind == PRUNED and", "False and"),
+    ),
+    module(
+        "session/log.py",
+        "session/test_prune.py session/test_prune_random.py",
+        ("recount_waiting", "state.live == before.live", "True"),
     ),
     module(
         "session/log.py",

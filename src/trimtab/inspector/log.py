@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -30,7 +30,7 @@ from trimtab.report.text import plain, plural, reason_words, runs
 from trimtab.session import Origin, Session, SessionRule
 from trimtab.session.in_context import HISTORY
 from trimtab.session.log import state_of
-from trimtab.session.text import event_text
+from trimtab.session.text import Gap, event_text, with_gaps
 from trimtab.session.undo import InForce
 from trimtab.stores import Event
 
@@ -167,17 +167,17 @@ class Log:
         since = max(0, newest - stop)
         undoable = {event.version for event in _in_force(self.events(since=since))}
         if self._is_pruned(newest):  # a row is no version there, so all that is kept is read, once
-            page = _with_gaps(self.events(newest))[::-1][start:stop]
+            page = self._with_gaps(newest)[::-1][start:stop]
         else:
             page = [*self.events(newest, since=since)[::-1][start:stop]]
-        return [
-            _moment(one, is_undoable=one.version in undoable) if isinstance(one, Event) else one
-            for one in page
-        ]
+        return [_moment(one, undoable) for one in page]
 
     def rows(self, version: int) -> int:
         """Say how many rows the timeline up to a version has: a run of pruned events is one."""
-        return len(_with_gaps(self.events(version))) if self._is_pruned(version) else version
+        return len(self._with_gaps(version)) if self._is_pruned(version) else version
+
+    def _with_gaps(self, version: int) -> list[Event | Gap]:
+        return [*with_gaps(self.events(version), after=0, until=version)]
 
     def _is_pruned(self, version: int) -> bool:
         newest = self.events(version, since=max(0, version - 1))
@@ -222,7 +222,7 @@ class Log:
 
     def recall(self, query: str, limit: int) -> list[Moment]:
         """Find what the view no longer shows, as the session's own search tool does."""
-        return [_moment(event, is_undoable=False) for event in self._session.recall(query, limit)]
+        return [_moment(event, ()) for event in self._session.recall(query, limit)]
 
     def view(self, version: int, window: int | None = None, *, since: int = 0) -> View:
         """Give the view at a version, with every message of the log up to it; or as another budget makes it.
@@ -285,23 +285,12 @@ def _beside(report: Report) -> int:
     return report.output_reserve_tokens + report.overhead_tokens + report.margin_tokens
 
 
-def _moment(event: Event, *, is_undoable: bool) -> Moment:
+def _moment(event: Event | Gap, undoable: Container[int]) -> Moment:
+    if isinstance(event, Gap):
+        return Moment(event.first, "pruned", "", event.text, "", is_undoable=False)
     time = datetime.fromtimestamp(event.time, UTC).strftime("%Y-%m-%d %H:%M:%S")
     said = plain(" ".join(event_text(event)[: _TEXT_CHARS * 2].split()))[:_TEXT_CHARS]
-    return Moment(event.version, event.kind, time, said, event.id, is_undoable)
-
-
-def _with_gaps(events: Iterable[Event]) -> list[Event | Moment]:
-    """Put one moment where events were pruned, however many."""
-    shown, known = list[Event | Moment](), 0
-    for event in events:
-        if event.version > known + 1:
-            count = plural(event.version - 1 - known, "event")
-            said = f"(pruned) {count} up to version {event.version - 1:,}"
-            shown.append(Moment(known + 1, "pruned", "", said, "", is_undoable=False))
-        shown.append(event)
-        known = event.version
-    return shown
+    return Moment(event.version, event.kind, time, said, event.id, event.version in undoable)
 
 
 def _in_force(events: Sequence[Event]) -> list[Event]:

@@ -207,10 +207,8 @@ def fork_bounds(core: Core, at: int) -> Steps[dict[str, Any]]:
     behind = None
     is_pruned = state.whole < now.whole
     if is_pruned:
-        before, reader = state, working_set.reader
-        state = before.with_pruning(whole=now.whole, oldest=now.oldest, pruned=0)
-        if state.live != before.live:
-            state = yield from recount_waiting(core.session, state, reader=reader)
+        made = state.with_pruning(whole=now.whole, oldest=now.oldest, pruned=0)
+        state = yield from recount_waiting(core.session, state, made, reader=working_set.reader)
     if differ(labels, known) or labels["ttl"] is not None or is_pruned:
         behind = renewal(head, core.session, {**known, **labels}, time=core.clock(), state=state)
     return {"before": at + 1, "incarnation": core.incarnation(), "behind": behind}

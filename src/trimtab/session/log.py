@@ -538,8 +538,10 @@ def recount(session: str, state: State, *, version: int, reader: MessageReader) 
     return state.with_counts_of((unit.versions, unit.tokens) for unit in units)
 
 
-def recount_waiting(session: str, state: State, *, reader: MessageReader) -> Steps[State]:
-    """Add up again what waits, where of all that waited something was pruned."""
+def recount_waiting(session: str, before: State, state: State, *, reader: MessageReader) -> Steps[State]:
+    """Add up again what waits, if some of what waited before was pruned."""
+    if state.live == before.live:
+        return state
     units = yield from live_units(session, state, stop=state.cut, reader=reader)
     waiting = [unit for unit in units if state.place(unit.first) == "pending"]
     return state.with_pending(

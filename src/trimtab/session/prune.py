@@ -297,9 +297,7 @@ def _say(core: Core, working_set: WorkingSet, order: PruneOrder, plan: Plan, pag
     """Write from which version on the log is whole, and at once the first page of what is removed."""
     version, before = core.next_version(working_set), working_set.state
     made = before.with_pruning(whole=plan.before, oldest=plan.oldest, pruned=version)
-    if made.live != before.live:
-        made = yield from recount_waiting(core.session, made, reader=working_set.reader)
-    working_set.state = made
+    working_set.state = yield from recount_waiting(core.session, before, made, reader=working_set.reader)
     data = {"keep": order.keep, **plan._asdict()}
     try:
         said = yield from core.write(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from trimtab.formats import detect
 from trimtab.report.text import plural, runs
@@ -18,6 +18,30 @@ def event_text(event: Event) -> str:
     if event.kind == "message":
         return str(detect([event.message]).transcript(event.message))
     return f"({event.kind}) {_DETAILS[event.kind](event.data) if event.kind in _DETAILS else ''}".rstrip()
+
+
+class Gap(NamedTuple):
+    """A run of pruned events, by its first and last version."""
+
+    first: int
+    last: int
+
+    @property
+    def text(self) -> str:
+        """What an event's text would be."""
+        return f"(pruned) {plural(self.last - self.first + 1, 'event')} up to version {self.last:,}"
+
+
+def with_gaps(events: Iterable[Event], *, after: int, until: int) -> Iterator[Event | Gap]:
+    """Put a gap where events were pruned, however many, of those behind a version up to another."""
+    known = after
+    for event in events:
+        if event.version > known + 1:
+            yield Gap(known + 1, event.version - 1)
+        yield event
+        known = event.version
+    if until > known:
+        yield Gap(known + 1, until)
 
 
 def _runs(units: Iterable[Iterable[int]]) -> str:

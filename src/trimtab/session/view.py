@@ -762,9 +762,7 @@ def working_set_at(core: Core, version: int) -> Steps[WorkingSet]:
         return WorkingSet.begin(working_set.reader, state, version=0)
     whole = working_set.state.whole
     then = state_of((yield from event_at(core.session, version)), core.session)
-    state = then.reaching_to(whole)
-    if state.live != then.live:
-        state = yield from recount_waiting(core.session, state, reader=working_set.reader)
+    state = yield from recount_waiting(core.session, then, then.reaching_to(whole), reader=working_set.reader)
     known = yield from core.known_options(state.options)
     options = core.options_of(known)
     if options.context is not None:

@@ -39,7 +39,7 @@ from trimtab.cli.session.io import (
 from trimtab.cli.session.keys import drop_key, rotate
 from trimtab.cli.session.labels import filter_options
 from trimtab.cli.session.owners import check_keys, list_sessions, row_text, write_receipt
-from trimtab.cli.session.prune import Gap, prune, with_gaps
+from trimtab.cli.session.prune import prune
 from trimtab.cli.session.switch import plan, switch
 from trimtab.errors import BudgetExceededError
 from trimtab.formats.origin import ORIGINS, OriginName
@@ -47,7 +47,7 @@ from trimtab.report.text import plain, plural
 from trimtab.session import Session
 from trimtab.session.recall import not_all
 from trimtab.session.schema import KINDS
-from trimtab.session.text import fact_text, rule_text
+from trimtab.session.text import Gap, fact_text, rule_text, with_gaps
 from trimtab.stores import Event
 from trimtab.stores.lists import EXPIRE_LIMIT
 
@@ -249,9 +249,9 @@ def history(
             if kinds is None or (output == "text" if isinstance(one, Gap) else one.kind in kinds)
         )
         write_lines(
-            json_text(one.to_data() if isinstance(one, Gap) else event_data(one), indent=False)
+            json_text(event_data(one), indent=False)
             if output == "json"
-            else encode(f"{one.to_line() if isinstance(one, Gap) else event_line(one, ids=ids)}\n")
+            else encode(f"{event_line(one, ids=ids)}\n")
             for one in islice(shown, limit)
         )
 

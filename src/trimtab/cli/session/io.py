@@ -40,7 +40,7 @@ from trimtab.formats import Format, Request, format_of
 from trimtab.report.text import clip, plain, plural
 from trimtab.session import Session
 from trimtab.session.options import FINDS, session_budget
-from trimtab.session.text import event_text
+from trimtab.session.text import Gap, event_text
 from trimtab.stores import Event
 from trimtab.summaries import Fact
 
@@ -262,8 +262,10 @@ def write_lines(lines: Iterable[bytes]) -> None:
             return
 
 
-def event_data(event: Event) -> dict[str, Any]:
+def event_data(event: Event | Gap) -> dict[str, Any]:
     """Give an event for programs; the state in it is the store's business."""
+    if isinstance(event, Gap):
+        return {"version": event.first, "until": event.last, "kind": "pruned"}
     return {
         "version": event.version,
         "id": event.id,
@@ -285,11 +287,13 @@ def fact_data(fact: Fact) -> dict[str, Any]:
     }
 
 
-def event_line(event: Event, *, ids: bool = False) -> str:
+def event_line(event: Event | Gap, *, ids: bool = False) -> str:
     """Give an event for people, in one line: its version, its time or its id, and what it is.
 
     It is cut to the width of a terminal, and whole anywhere else.
     """
+    if isinstance(event, Gap):
+        return f"{event.first:>6}  {event.text}"
     second = plain(event.id) if ids else when(event.time)
     line = f"{event.version:>6}  {second}  {plain(event_text(event))}"
     # Who reads from a pipe searches in it, or pages through it: only a terminal has a width.

@@ -1,9 +1,6 @@
-"""`trimtab session prune`, and what `history` shows of a log that was pruned."""
+"""`trimtab session prune`."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import click
 
@@ -18,7 +15,6 @@ from trimtab.cli.session.commands import (
 )
 from trimtab.cli.session.io import say_missing, write
 from trimtab.report.text import plain, plural
-from trimtab.stores import Event
 
 
 @session.command()
@@ -56,31 +52,3 @@ def prune(url: str, name: str, output: str, yes: bool, keep: int) -> None:
     if done.not_erased is not None:
         click.echo(plain(f"trimtab: files may still hold the text: {done.not_erased}"), err=True)
         raise SystemExit(1)
-
-
-class Gap(NamedTuple):
-    """A run of pruned events."""
-
-    first: int
-    last: int
-
-    def to_line(self) -> str:
-        """Say it for people."""
-        count = plural(self.last - self.first + 1, "event")
-        return f"{self.first:>6}  (pruned) {count} up to version {self.last:,}"
-
-    def to_data(self) -> dict[str, object]:
-        """Say it for programs."""
-        return {"version": self.first, "until": self.last, "kind": "pruned"}
-
-
-def with_gaps(events: Iterable[Event], *, after: int, until: int) -> Iterator[Event | Gap]:
-    """Put a line where events were pruned, however many, of those behind a version up to another."""
-    known = after
-    for event in events:
-        if event.version > known + 1:
-            yield Gap(known + 1, event.version - 1)
-        yield event
-        known = event.version
-    if until > known:
-        yield Gap(known + 1, until)
