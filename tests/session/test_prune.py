@@ -207,6 +207,18 @@ def test_views_since_the_oldest_decision_can_be_shown_and_compared() -> None:
     assert fork.messages() == Session.open(fork.store, fork.id, counter=_words, allow_missing=True).messages()
 
 
+def test_of_what_waited_only_what_stays_is_counted() -> None:
+    """In a fork, too, from before the order; the message before the border stays, but waits no more."""
+    session = _session(summarizer=None)
+    _say(session, 90)
+    waited = session.status().pending_messages
+    fork = session.fork(at=session.prune(keep=0).oldest)
+    for one in (session, fork):
+        kept, status = [*one.history()], one.status()
+        assert len(kept) - 1 <= status.pending_messages + status.recent_messages <= len(kept) < waited
+        assert status.pending_tokens == 3 * status.pending_messages > 0
+
+
 def test_history_leaves_out_what_was_pruned() -> None:
     """What is older and stays is in it."""
     session = _session()
